@@ -1,0 +1,270 @@
+"""Answers that came in one piece: a reader for each form, tried in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from loopspan._answers.fields import either, items, joined, text, texts
+from loopspan.usage import Get, Usage, getter, peek
+from loopspan.values import Answer, Call
+
+_ABSENT: Final[Any] = object()
+_PLAIN: Final = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset)
+
+
+def read(answer: Any, provider: str | None = None) -> Answer | None:
+    """What `answer` says; None where it has no form that is known. Never raises.
+
+    A mapping, a pydantic model or an object of an SDK: OpenAI chat completions and responses and those who follow their
+    form (Mistral, DeepSeek, LiteLLM), Anthropic messages, Bedrock Converse, Gemini, Ollama; at the least something with
+    a field `usage`. `provider` is the hint for `Usage.parse`.
+
+    `tool_calls` is what the loop is asked to run: None where the answer does not tell, () where it asks for nothing.
+    Arguments are as the answer holds them, text is not parsed. Finish reasons keep the provider's words; but `refusal`
+    stands for the `stop` or `completed` of an OpenAI message that is a refusal. A field that cannot be read costs no
+    other.
+    """
+    kind = type(answer)
+    if answer is None or issubclass(kind, _PLAIN):
+        return None
+    if kind is Answer:
+        return answer  # type: ignore[no-any-return]  # of that very class
+    for reader in _READERS:
+        try:
+            found = reader(answer, provider)
+        except Exception:  # noqa: BLE001  # whatever an object does, the next form may fit
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+class Said:
+    """What the parts of an answer add up to. `told`: whether its calls, or that it has none, can be known."""
+
+    __slots__ = ("calls", "content", "reasoning", "reasons", "told")
+
+    def __init__(self, *reasons: str | None, told: bool = True) -> None:
+        self.calls: list[Call] = []
+        self.content: list[str | None] = []
+        self.reasoning: list[str | None] = []
+        self.reasons = [*reasons]
+        self.told = told
+
+    def call(self, name: Any, arguments: Any, call_id: Any) -> None:
+        """Add a call; one without a name is none."""
+        known = text(name)
+        if known is not None:
+            self.calls.append(Call(known, arguments, text(call_id)))
+
+    def answer(self, usage: Usage | None, model: Any, answer_id: Any) -> Answer:
+        """All of it, with what the answer says about itself."""
+        return Answer(
+            usage=usage,
+            model=text(model),
+            finish_reasons=tuple([reason for reason in self.reasons if reason is not None]),
+            tool_calls=tuple(self.calls) if self.calls or self.told else None,
+            id=text(answer_id),
+            content=joined(self.content) if self.content else None,
+            reasoning=joined(self.reasoning) if self.reasoning else None,
+        )
+
+
+def _chat(answer: Any, provider: str | None) -> Answer | None:
+    """OpenAI chat completions, Mistral, DeepSeek, LiteLLM and others of that form. Texts of choices are joined."""
+    get = getter(answer)
+    choices = items(get("choices"))
+    if choices is None:
+        return None
+    said = Said()
+    for choice in choices:
+        _chat_choice(getter(choice), said)
+    return said.answer(Usage.parse(get("usage"), provider), get("model"), get("id"))
+
+
+def _chat_choice(choice: Get, said: Said) -> None:
+    reason, message = text(choice("finish_reason")), choice("message")
+    if message is None:
+        said.content.append(text(choice("text")))
+        said.told = said.told and said.content[-1] is not None
+    else:
+        get = getter(message)
+        refused = message_text(get, said)
+        _message_calls(get, said)
+        reason = "refusal" if refused and reason in (None, "stop") else reason
+    said.reasons.append(reason)
+
+
+def message_text(get: Get, said: Said) -> bool:
+    """Add what a message, or a piece of one, says and thinks; tell whether it is a refusal."""
+    content, refusal = get("content"), text(get("refusal"))
+    said.content.append(text(content) or refusal)
+    for name in ("reasoning_content", "reasoning", "thinking"):
+        if (thought := get(name)) is not None:
+            said.reasoning.append(text(thought))
+            break
+    if content is not None and type(content) is not str:
+        for part in items(content) or ():
+            said.content.append(text(peek(part, "text")))
+            said.reasoning += texts(peek(part, "thinking"), "text")
+    return refusal is not None
+
+
+def _message_calls(get: Get, said: Said) -> None:
+    listed, old = get("tool_calls"), get("function_call")
+    if listed is not None:
+        rows = items(listed)
+        said.told = said.told and (rows is not None or not issubclass(type(listed), (*_PLAIN, Mapping)))
+        for row in rows or ():
+            _message_call(getter(row), said)
+    if old is not None:
+        said.call(peek(old, "name"), peek(old, "arguments"), None)
+
+
+def _message_call(row: Get, said: Said) -> None:
+    function = row("function")
+    body, field_name = (row("custom"), "input") if function is None else (function, "arguments")
+    get = getter(body)
+    said.call(get("name"), get(field_name), row("id"))
+
+
+_LOOP_RUNS: Final = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "computer_call": "action",
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+}
+"""Items of OpenAI responses that the loop is to run, and the field with their arguments. Others ran at the provider."""
+
+
+def _responses(answer: Any, provider: str | None) -> Answer | None:
+    """OpenAI responses and realtime."""
+    output = items(peek(answer, "output"))
+    if output is None or not _is_response(answer, output):
+        return None
+    status = text(peek(answer, "status"))
+    said = Said(told=status not in ("in_progress", "queued"))
+    refused = [_output_item(item, said) for item in output]
+    _leave_out_answered(output, said)
+    reason = text(peek(peek(answer, "incomplete_details"), "reason")) or (status if said.told else None)
+    said.reasons.append("refusal" if True in refused and reason in (None, "completed") else reason)
+    return said.answer(Usage.parse(peek(answer, "usage"), provider), peek(answer, "model"), peek(answer, "id"))
+
+
+def _is_response(answer: Any, output: Sequence[Any]) -> bool:
+    if text(peek(answer, "object")) in ("response", "realtime.response"):
+        return True
+    return text(peek(output[0], "type")) is not None if output else peek(answer, "usage", _ABSENT) is not _ABSENT
+
+
+def _output_item(item: Any, said: Said) -> bool:
+    """Add one item of the output; tell whether it is a refusal."""
+    kind = text(peek(item, "type")) or ""
+    refusals = []
+    if kind == "message":
+        content = items(peek(item, "content")) or ()
+        refusals = [text(peek(part, "refusal")) for part in content if text(peek(part, "type")) == "refusal"]
+        said.content += texts(content, "output_text") + refusals
+    elif kind == "reasoning":
+        said.reasoning += texts(peek(item, "summary"), "summary_text") + texts(peek(item, "content"), "reasoning_text")
+    elif kind in _LOOP_RUNS:
+        name = peek(item, "name") if _LOOP_RUNS[kind] in ("arguments", "input") else kind.removesuffix("_call")
+        said.call(name, either(item, _LOOP_RUNS[kind], "actions"), peek(item, "call_id"))
+    return bool(refusals)
+
+
+def _leave_out_answered(output: Sequence[Any], said: Said) -> None:
+    """A call whose output is in the same answer ran at the provider."""
+    answered = {
+        text(peek(item, "call_id")) for item in output if (text(peek(item, "type")) or "").endswith("_output")
+    } - {None}
+    if answered:
+        said.calls = [call for call in said.calls if call.call_id not in answered]
+
+
+def _messages(answer: Any, provider: str | None) -> Answer | None:
+    """Anthropic messages."""
+    content = items(peek(answer, "content"))
+    stop = peek(answer, "stop_reason", _ABSENT)
+    if content is None or (stop is _ABSENT and text(peek(answer, "type")) != "message"):
+        return None
+    said = Said(text(stop))
+    for block in content:
+        match text(peek(block, "type")):
+            case "text":
+                said.content.append(text(peek(block, "text")))
+            case "thinking":
+                said.reasoning.append(text(peek(block, "thinking")))
+            case "tool_use":
+                said.call(peek(block, "name"), peek(block, "input"), peek(block, "id"))
+    return said.answer(Usage.parse(peek(answer, "usage"), provider), peek(answer, "model"), peek(answer, "id"))
+
+
+def _converse(answer: Any, provider: str | None) -> Answer | None:
+    """Bedrock Converse. It names the model only where a prompt router chose it."""
+    content = items(peek(peek(peek(answer, "output"), "message"), "content"))
+    if content is None:
+        return None
+    said = Said(text(peek(answer, "stopReason")))
+    for block in content:
+        said.content.append(text(peek(block, "text")))
+        said.reasoning.append(text(peek(peek(peek(block, "reasoningContent"), "reasoningText"), "text")))
+        use = peek(block, "toolUse")
+        if text(peek(use, "type")) != "server_tool_use":
+            said.call(peek(use, "name"), peek(use, "input"), peek(use, "toolUseId"))
+    model = peek(peek(peek(answer, "trace"), "promptRouter"), "invokedModelId")
+    request_id = peek(peek(answer, "ResponseMetadata"), "RequestId")
+    return said.answer(Usage.parse(peek(answer, "usage"), provider), model, request_id)
+
+
+def _gemini(answer: Any, provider: str | None) -> Answer | None:
+    """Gemini: the names of the wire and those of google-genai."""
+    candidates = items(peek(answer, "candidates"))
+    blocked = either(answer, "prompt_feedback", "promptFeedback")
+    if candidates is None and blocked is None:
+        return None
+    said = Said(text(either(blocked, "block_reason", "blockReason")))
+    for candidate in candidates or ():
+        said.reasons.append(text(either(candidate, "finish_reason", "finishReason")))
+        for part in items(peek(peek(candidate, "content"), "parts")) or ():
+            _gemini_part(part, said)
+    usage = Usage.parse(either(answer, "usage_metadata", "usageMetadata"), provider)
+    model = either(answer, "model_version", "modelVersion")
+    return said.answer(usage, model, either(answer, "response_id", "responseId"))
+
+
+def _gemini_part(part: Any, said: Said) -> None:
+    (said.reasoning if peek(part, "thought") is True else said.content).append(text(peek(part, "text")))
+    call = either(part, "function_call", "functionCall")
+    if call is not None:
+        said.call(peek(call, "name"), peek(call, "args"), peek(call, "id"))
+
+
+def _ollama(answer: Any, provider: str | None) -> Answer | None:
+    """Ollama chat and generate: the counts stand in the answer itself."""
+    message, response = peek(answer, "message"), text(peek(answer, "response"))
+    if type(peek(answer, "done")) is not bool or (message is None and response is None):
+        return None
+    said = Said(text(peek(answer, "done_reason")))
+    said.content.append(response)
+    get = getter(answer if message is None else message)
+    message_text(get, said)
+    _message_calls(get, said)
+    counts = {name: peek(answer, name) for name in ("prompt_eval_count", "eval_count", "prompt_eval_cached_count")}
+    known = {name: value for name, value in counts.items() if value is not None}
+    return said.answer(Usage.parse(known, provider), peek(answer, "model"), None)
+
+
+def _least(answer: Any, provider: str | None) -> Answer | None:
+    """Anything with a field for usage; whether it asks for tools is not known."""
+    for name in ("usage", "usage_metadata", "usageMetadata"):
+        usage = peek(answer, name, _ABSENT)
+        if usage is not _ABSENT:
+            return Said(told=False).answer(Usage.parse(usage, provider), peek(answer, "model"), peek(answer, "id"))
+    return None
+
+
+_READERS: Final = (_chat, _responses, _messages, _converse, _gemini, _ollama, _least)

@@ -1,0 +1,152 @@
+"""`model_request`: the decorator for what calls the model, and the block."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from loopspan import _guard
+from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
+from loopspan._scopes.context import active_scope
+from loopspan._scopes.flow import Flow, Outcome
+from loopspan._scopes.options import RequestOptions
+from loopspan._scopes.request import Request, RequestAttempt
+from loopspan._scopes.requesting import run_request
+from loopspan._scopes.run import Run
+from loopspan.errors import ConfigurationError
+from loopspan.usage import Cost, Usage
+from loopspan.values import Answer, Retry
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MESSAGES = ("messages", "input", "contents", "history", "conversation")
+"""Parameters that hold the messages of a request, in the order in which they are looked for."""
+
+
+class Unrecorded:
+    """What a `with model_request(...)` block gets outside of a run: nothing is recorded."""
+
+    def answer(self, answer: Answer) -> None:
+        """Nothing."""
+
+    def observe_totals(self, usage: Usage, *, cost: Cost | None = None) -> None:
+        """Nothing."""
+
+
+class ModelRequest:
+    """What `model_request(...)` returns: a decorator, and a context manager for one request."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = RequestOptions.parse(**options)
+        self._entered: list[tuple[RequestAttempt, Any] | None] = []
+
+    def __call__(self, function: F) -> F:
+        """Wrap the function that calls the model."""
+        options = self._options
+        if options.retry is not None and kind(function) in ("generator", "async_generator"):
+            raise ConfigurationError(
+                "model_request(retry=) cannot repeat a stream that was partly read: retry around it"
+            )
+        wrapped: F = wrap(function, "model_request", lambda facts: _starter(options, facts))
+        return wrapped
+
+    def __enter__(self) -> RequestAttempt | Unrecorded:
+        options = self._options
+        if options.retry is not None or options.timeout is not None:
+            raise ConfigurationError(
+                "with model_request(retry=, timeout=): a block cannot be repeated or cut; decorate"
+            )
+        scope = active_scope()
+        if scope is None:
+            outside("model_request")
+            self._entered.append(None)
+            return Unrecorded()
+        provider, model = (value if isinstance(value, str) else None for value in (options.provider, options.model))
+        attempt = Request.open(scope.run, options, provider, model, None, ()).attempt()
+        self._entered.append((attempt, attempt.enter()))
+        return attempt
+
+    def __exit__(self, cls: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        entered = self._entered.pop()
+        if entered is None:
+            return
+        attempt, saved = entered
+        attempt.leave(saved)
+        outcome = Outcome(error=error)
+        attempt.finish(outcome)
+        attempt.request.conclude(outcome)
+
+
+def _starter(options: RequestOptions, facts: Function) -> Starter:
+    def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow | None:
+        scope = active_scope()
+        if scope is None:
+            outside(getattr(facts.call, "__qualname__", "a model request"))
+            return None
+        return _request(scope.run, options, facts, args, kwargs)
+
+    return start
+
+
+def _request(run: Run, options: RequestOptions, facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
+    provider = _said("provider", options.provider, args, kwargs)
+    model = _said("model", options.model, args, kwargs) or facts.argument("model", args, kwargs)
+    request = Request.open(run, options, provider, model, _messages(facts, args, kwargs), _shape(args, kwargs))
+    return (yield from run_request(request, facts.call, args, kwargs))
+
+
+def _said(option: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A name given as text, or by a function of the call's arguments."""
+    if value is None or isinstance(value, str):
+        return value
+    return _guard.contained(f"the {option}= function", lambda: value(*args, **kwargs))
+
+
+def _messages(facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    for name in MESSAGES:
+        found = facts.argument(name, args, kwargs)
+        if isinstance(found, list | tuple):
+            return found
+    return next((value for value in args if isinstance(value, list) and value and not isinstance(value[0], str)), None)
+
+
+def _shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, int | None], ...]:
+    """The arguments, with the length that lists have now; what a repeated request is recognised by."""
+    return tuple((value, len(value) if isinstance(value, list) else None) for value in (*args, *kwargs.values()))
+
+
+@overload
+def model_request(function: F, /) -> F: ...
+
+
+@overload
+def model_request(
+    *,
+    provider: str | Callable[..., str | None] | None = None,
+    model: str | Callable[..., str | None] | None = None,
+    retry: Retry | None = None,
+    timeout: float | dt.timedelta | None = None,
+    read: Callable[[Any], Answer | None] | None = None,
+    parse_errors: Sequence[type[BaseException]] = (),
+    read_error: Callable[[Any], Answer | None] | None = None,
+    step: bool = True,
+) -> ModelRequest: ...
+
+
+def model_request(function: Any = None, /, **options: Any) -> Any:
+    """Record what calls the model: `@model_request(provider=…, model=…)`, or `with model_request(…) as request:`.
+
+    `provider`, `model`: text, a function of the call's arguments, or left out (the bound `model` argument, the answer).
+    `retry`: a `Retry`; `timeout`: seconds or timedelta an attempt. `read(answer)` reads answers of a shape that loopspan
+    does not know and returns an `Answer`. `parse_errors`: exceptions that mean "answered and billed, not understood";
+    `read_error(exception)` reads those. `step=False`: a side request (a title, a compaction) that opens no step.
+
+    Result and exceptions are untouched. Raises ConfigurationError and WrongKind at decoration; at a call MaxStepsExceeded,
+    DeadlineExceeded, BudgetExhausted, RunClosed before the model is asked, and RetryBudgetExhausted from the last failure
+    when the attempts are used up. Outside of a run the function is called as it is.
+    """
+    if function is not None:
+        return ModelRequest(**options)(function)
+    return ModelRequest(**options)

@@ -1,0 +1,158 @@
+"""The envelope of an event, and its form as attributes: what goes into spans and logs, and comes back.
+
+Encoding leaves out fields that have their default. Decoding converts by the field's type, since backends turn integers
+and booleans into text; an event that is not known, or whose fields cannot be read, is kept as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from operator import attrgetter
+from typing import Any
+
+from loopspan import _redact, semconv
+from loopspan.events import VOCABULARY, Event
+
+Attributes = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event as it stands in a run's log: sequence number, time, and the span that it is on.
+
+    The fields of the event can be read from the entry itself.
+    """
+
+    run_id: str
+    seq: int
+    time: int
+    event: Event
+    trace_id: int = 0
+    span_id: int = 0
+    parent_id: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The event's name in the vocabulary."""
+        return self.event.name
+
+    def __getattr__(self, field: str) -> Any:
+        if field.startswith("__"):
+            raise AttributeError(field)
+        return getattr(self.event, field)
+
+
+class Unknown(Event):
+    """An event that this version cannot read, with all that it carried: kept, shown and emitted again."""
+
+    __slots__ = ("attributes", "name", "problem", "version")
+
+    def __init__(self, name: str, version: int, attributes: Mapping[str, Any], problem: str | None = None) -> None:
+        self.name = name  # type: ignore[misc]  # known events have it on the class
+        self.version = version  # type: ignore[misc]
+        self.attributes = dict(attributes)
+        self.problem = problem
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Unknown):
+            return NotImplemented
+        return (self.name, self.version, self.attributes) == (other.name, other.version, other.attributes)
+
+    __hash__ = None  # type: ignore[assignment]  # holds a dict
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.name!r}, version={self.version}, {self.attributes!r})"
+
+
+def _boolean(value: Any) -> bool:
+    return value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
+
+
+def _parsed(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "int": int,
+    "str": str,
+    "float": float,
+    "bool": _boolean,
+    "Json": _parsed,
+}
+
+
+class _Form:
+    """How one event class is written and read; made once a class."""
+
+    __slots__ = ("converters", "defaults", "fields", "get", "json_keys", "keys", "required")
+
+    def __init__(self, cls: type[Event]) -> None:
+        declared = fields(cls)  # type: ignore[arg-type]  # every event class is a dataclass
+        self.keys = tuple(semconv.PREFIX + field.name for field in declared)
+        self.get = attrgetter(*cls.field_names) if len(declared) > 1 else _single(cls.field_names)
+        self.defaults = tuple(None if field.default is MISSING else field.default for field in declared)
+        self.json_keys = tuple(semconv.PREFIX + name for name in cls.json_fields)
+        self.fields = {
+            semconv.PREFIX + field.name: (field.name, _CONVERTERS[str(field.type).removesuffix(" | None")])
+            for field in declared
+        }
+        self.required = tuple(field.name for field in declared if field.default is MISSING)
+
+
+def _single(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    return (lambda event: tuple(getattr(event, name) for name in names)) if names else lambda event: ()
+
+
+_FORMS: dict[type[Event], _Form] = {cls: _Form(cls) for cls in VOCABULARY.values()}
+
+
+def encode(event: Event, seq: int) -> Attributes:
+    """The attributes of `event`: its own fields, then sequence number and version (limits evict the first keys)."""
+    form = _FORMS.get(type(event))
+    if form is None:
+        return _encode_unknown(event, seq)
+    out: Attributes = {}
+    for key, value, default in zip(form.keys, form.get(event), form.defaults, strict=True):
+        if value != default:
+            out[key] = value
+    for key in form.json_keys:
+        if key in out:
+            out[key] = _redact.to_json(out[key])
+    out[semconv.EVENT_SEQ] = seq
+    out[semconv.EVENT_VERSION] = event.version
+    return out
+
+
+def _encode_unknown(event: Any, seq: int) -> Attributes:
+    return {**event.attributes, semconv.EVENT_SEQ: seq, semconv.EVENT_VERSION: event.version}
+
+
+_ENVELOPE = (semconv.EVENT_SEQ, semconv.EVENT_VERSION)
+
+
+def decode(name: str, attributes: Mapping[str, Any]) -> Event:
+    """The event that `attributes` describe; `Unknown` where the name, the version or a value is not understood."""
+    cls = VOCABULARY.get(name)
+    version = int(attributes.get(semconv.EVENT_VERSION, 1))
+    if cls is None or version != cls.version:
+        return _unknown(name, version, attributes)
+    form = _FORMS[cls]
+    values: dict[str, Any] = dict.fromkeys(form.required)
+    key = ""
+    try:
+        for key, value in attributes.items():
+            field = form.fields.get(key)
+            if field is not None:
+                values[field[0]] = field[1](value)
+            elif key.startswith(semconv.PREFIX) and key not in _ENVELOPE:
+                return _unknown(name, version, attributes)
+    except (ValueError, TypeError, KeyError) as error:
+        return _unknown(name, version, attributes, f"{key}: {type(error).__name__}")
+    return cls(**values)
+
+
+def _unknown(name: str, version: int, attributes: Mapping[str, Any], problem: str | None = None) -> Unknown:
+    own = {key: value for key, value in attributes.items() if key not in _ENVELOPE}
+    return Unknown(name, version, own, problem)

@@ -1,0 +1,217 @@
+"""The one process-wide object: it joins settings, tracer and open runs; and the recorder that each run writes to."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from opentelemetry import _logs, trace
+from opentelemetry.trace import Link, Tracer
+
+from loopspan import _config, _guard, semconv
+from loopspan import events as e
+from loopspan._clock import Anchor
+from loopspan._journal import Entry
+from loopspan.errors import DecisionConflict, IllegalTransition, RunClosed
+from loopspan.lifecycle import NEW, Lifecycle, Refusal, State, advance
+from loopspan.telemetry._logs import LogWriter
+from loopspan.telemetry._projector import SpanProjector
+from loopspan.telemetry._spans import Handle, Place
+
+_ERRORS = {"closed": RunClosed, "decision_conflict": DecisionConflict}
+
+
+class OpenRun(Protocol):
+    """What the exit and fork hooks need of a run."""
+
+    def shut_down(self) -> None:
+        """End the run because the process ends."""
+        ...
+
+    def disown(self) -> None:
+        """Forget the run: it belongs to the process that was forked."""
+        ...
+
+
+class Runtime:
+    """Tracers by provider, and the runs that are open in this process."""
+
+    def __init__(self) -> None:
+        self.open_runs: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._tracer: tuple[Any, Tracer] | None = None
+        self._hooked = False
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def tracer(self, settings: _config.Settings) -> Tracer:
+        """Our tracer of the provider in force; asking a provider costs more than a span, so it is kept."""
+        provider = settings.tracer_provider or trace.get_tracer_provider()
+        kept = self._tracer
+        if kept is not None and kept[0] is provider:
+            return kept[1]
+        tracer = provider.get_tracer(semconv.SCOPE, schema_url=semconv.SCHEMA_URL)
+        self._tracer = (provider, tracer)
+        self._hook()
+        return tracer
+
+    def _hook(self) -> None:
+        """Register the exit hook after the provider's own, so that it runs before it."""
+        with self._lock:
+            if not self._hooked:
+                self._hooked = True
+                atexit.register(self._exit)
+
+    def _exit(self) -> None:
+        for run in list(self.open_runs):
+            _guard.contained("the exit hook", run.shut_down)
+
+    def _forked(self) -> None:
+        self._lock = threading.Lock()
+        inherited = list(self.open_runs)
+        self.open_runs = weakref.WeakSet()
+        for run in inherited:
+            run.disown()
+        if inherited:
+            _guard.log.warning(
+                "loopspan: %d open runs stay with the parent process; this fork drops them", len(inherited)
+            )
+
+
+runtime = Runtime()
+
+
+class Recorder:
+    """Where one run's events go: first the lifecycle, then every projection, in one order.
+
+    `listening` is False where nobody would see an event; callers then skip those that the lifecycle does not guard.
+    """
+
+    __slots__ = (
+        "_logs",
+        "_projector",
+        "_sinks",
+        "anchor",
+        "content",
+        "listening",
+        "lock",
+        "root",
+        "run_id",
+        "seq",
+        "state",
+    )
+
+    def __init__(self, run_id: str, settings: _config.Settings) -> None:
+        self.run_id = run_id
+        self.lock = threading.RLock()
+        self.state: State = NEW
+        self.seq = 0
+        self.anchor = Anchor()
+        self.content = settings.policy()
+        self.listening = False
+        self.root: Handle
+        self._projector: SpanProjector | None = None
+        self._logs: LogWriter | None = None
+        self._sinks: tuple[Callable[[Entry], None], ...] = settings.log_sinks if settings.enabled else ()
+
+    def begin(
+        self,
+        event: Callable[[Any], e.RunStarted],
+        place: Place,
+        links: Sequence[Link],
+        identity: dict[str, Any],
+        settings: _config.Settings,
+    ) -> None:
+        """Start the root, then record `event(root span)`."""
+        tracer = runtime.tracer(settings) if settings.enabled else trace.NoOpTracer()
+        self._projector = SpanProjector(identity, in_spans=settings.events != "log")
+        self.root = self._projector.start_root(tracer, event(None), place, links, self.anchor.now())
+        recording = self.root.span.is_recording()
+        if settings.events != "span" and settings.enabled:
+            provider = settings.logger_provider or _logs.get_logger_provider()
+            self._logs = LogWriter(provider.get_logger(semconv.SCOPE, schema_url=semconv.SCHEMA_URL), identity)
+        self.listening = recording or bool(self._sinks) or self._logs is not None
+        self.add(event(self.root.span), self.root, self.root.start)
+
+    def _accept(self, event: e.Event) -> int:
+        result = advance(self.state, event)
+        if type(result) is Refusal:
+            raise self._refused(event, result)
+        self.state = result  # type: ignore[assignment]  # a State: it is no Refusal
+        self.seq += 1
+        return self.seq
+
+    def _refused(self, event: e.Event, refusal: Refusal) -> IllegalTransition:
+        if self.state.lifecycle is not Lifecycle.CLOSED and self.seq:
+            refused = e.TransitionRefused(refused=event.name, rule=refusal.rule, message=refusal.message)
+            self.add(refused, self.root)
+        cls = _ERRORS.get(refusal.rule, IllegalTransition)
+        return cls(f"{event.name} refused: {refusal.message}", event=event.name, rule=refusal.rule)
+
+    def open(self, event: e.Event, place: Place) -> Handle:
+        """Record `event` and start the span that it opens."""
+        with self.lock:
+            seq, time = self._accept(event), self.anchor.now()
+            if not self.listening:
+                return self.root
+            handle = self._project("open", event, seq, time, place) or self.root
+            self._publish(event, seq, time, handle)
+        return handle
+
+    def add(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
+        """Record `event` on an open span."""
+        with self.lock:
+            seq = self._accept(event)
+            if self.listening:
+                time = self.anchor.now() if time is None else time
+                self._project("add", event, seq, time, handle)
+                self._publish(event, seq, time, handle)
+
+    def end(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
+        """Record `event` and end the span that it closes."""
+        with self.lock:
+            seq = self._accept(event)
+            if self.listening:
+                time = self.anchor.now() if time is None else time
+                self._project("end", event, seq, time, handle)
+                self._publish(event, seq, time, handle)
+
+    def instant(self, event: e.Event, place: Place) -> None:
+        """Record `event` and the whole span that it stands for."""
+        with self.lock:
+            seq, time = self._accept(event), self.anchor.now()
+            if self.listening:
+                handle = self._project("instant", event, seq, time, place) or self.root
+                self._publish(event, seq, time, handle)
+
+    def _project(self, verb: str, event: e.Event, seq: int, time: int, where: Any) -> Any:
+        if self._projector is None:
+            return None
+        try:
+            return getattr(self._projector, verb)(event, seq, time, where)
+        except Exception as error:
+            _guard.fault("the span pipeline", error)
+            return None
+
+    def _publish(self, event: e.Event, seq: int, time: int, handle: Handle) -> None:
+        if self._logs is not None:
+            _guard.contained("the log pipeline", self._logs.emit, event, seq, time, handle.span)
+        if self._sinks:
+            entry = self._entry(event, seq, time, handle)
+            for sink in self._sinks:
+                _guard.contained("a log sink", sink, entry)
+
+    def _entry(self, event: e.Event, seq: int, time: int, handle: Handle) -> Entry:
+        context = handle.span.get_span_context()
+        parent = getattr(handle.span, "parent", None)
+        parent_id = None if parent is None else parent.span_id
+        return Entry(self.run_id, seq, time, event, context.trace_id, context.span_id, parent_id)
+
+    def disown(self) -> None:
+        """Record nothing any more, in a forked child."""
+        self.lock = threading.RLock()
+        self.listening = False
+        self._projector, self._logs, self._sinks = None, None, ()

@@ -1,0 +1,1 @@
+"""Scopes: run, step, model request, tool call; what user code runs inside of."""

@@ -1,0 +1,314 @@
+"""A tool call: one logical call, one attempt for every entry into the tool's body."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from loopspan import _guard, _redact
+from loopspan import events as e
+from loopspan._scopes.context import Scope, current_scope
+from loopspan._scopes.flow import Outcome
+from loopspan._scopes.options import ToolOptions
+from loopspan._scopes.proposals import canonical
+from loopspan._scopes.request import ending
+from loopspan.errors import ConfigurationError, NoActiveRun, NoEffect, PermissionDenied
+
+if TYPE_CHECKING:
+    from loopspan._scopes.run import Run
+    from loopspan._scopes.steps import Step
+
+_SECRET = secrets.token_bytes(32)
+"""Keys the digests of idempotency keys, so that nobody can guess a key from telemetry."""
+
+
+class Verdict(NamedTuple):
+    """What an attempt came to: an outcome of lifecycle.md, and the class of its error."""
+
+    outcome: str
+    error_type: str | None = None
+
+
+class ToolCall(Scope):
+    """One logical tool call (`current_tool_call()`, `with tool_call(...) as call`)."""
+
+    __slots__ = (
+        "_open", "_reference", "arguments", "attempts", "call_id", "digest", "id_source", "name", "options", "ordinal",
+        "outcome", "result_at", "snapshot", "step", "verdict",
+    )  # fmt: skip
+
+    def __init__(self, run: Run, name: str, options: ToolOptions | None, arguments: Any, call_id: str | None) -> None:
+        super().__init__(run, current_scope())
+        self.name = _redact.name(name) or "?"
+        self.options = options or ToolOptions(self.name)
+        self.arguments = arguments
+        self.attempts = 0
+        self.outcome: str | None = None
+        self.verdict: Verdict | None = None
+        self.result_at = 0
+        self._reference: str | None = None
+        self._open = True
+        self.call_id = ""
+        self.ordinal = 1
+        self.id_source = "given"
+        needed = run.recorder.listening or self.options.approval is not None or self.options.outlives_failure
+        self.snapshot = canonical(arguments) if needed else None
+        self.digest = None if self.snapshot is None else _redact.digest(self.snapshot)
+        with run.recorder.lock:
+            self._start(known=options is not None, call_id=_redact.name(call_id))
+
+    def _start(self, *, known: bool, call_id: str | None) -> None:
+        run = self.run
+        run.check()
+        inside = self.parent is not None and self.parent.run is run and self.parent is not run
+        self.step: Step = run.steps_.ensure()
+        place = (self.parent if inside and self.parent else self.step).place()
+        self._identify(call_id)
+        if run.recorder.listening:
+            self._propose()
+        approval = self.options.approval
+        event = e.ToolCallOpened(
+            **self.where(),
+            id_source=self.id_source,
+            known=known,
+            effect=None if self.options.effect is None else self.options.effect.value,
+            subagent=self.options.subagent,
+            needs_approval=approval is not None and approval.when is None,
+            max_attempts=self.options.max_attempts,
+            digest=self.digest,
+            size=None if self.snapshot is None else len(self.snapshot),
+            arguments=self.arguments if run.recorder.content.in_events else None,
+        )
+        self.handle = run.recorder.open(event, place)
+        run.opened(self)
+
+    def _identify(self, call_id: str | None) -> None:
+        """Who this call is: an entry with equal arguments right after a failed one is its next attempt."""
+        failed, self.step.failed_call = self.step.failed_call, None
+        if failed is not None and call_id in (None, failed.call_id) and self._equals(failed):
+            self.call_id, self.ordinal, self.id_source = failed.call_id, failed.ordinal, failed.id_source
+            self.attempts = failed.attempts
+            return
+        self.call_id, self.ordinal, self.id_source = self.step.proposals.identify(self.name, self.digest, call_id)
+
+    def _equals(self, other: ToolCall) -> bool:
+        return self.digest is not None and (other.name, other.digest) == (self.name, self.digest)
+
+    def _propose(self) -> None:
+        """The proposal is recorded here where the answer did not tell it."""
+        answer = self.step.answer
+        if answer is not None and answer.tool_calls is None and not self.attempts:
+            event = e.ToolCallProposed(
+                step=self.step.number,
+                tool=self.name,
+                call_id=self.call_id,
+                digest=self.digest,
+                arguments=self.arguments if self.run.recorder.content.in_events else None,
+            )
+            self.run.recorder.add(event, self.step.handle)
+
+    def where(self) -> dict[str, Any]:
+        """The fields that name this call in an event."""
+        return {"step": self.step.number, "call_id": self.call_id, "ordinal": self.ordinal, "tool": self.name}
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this logical call, different for every other one; 32 hexadecimal digits."""
+        logical = f"{self.run.run_id}/{self.step.number}/{self.call_id}/{self.ordinal}"
+        return hashlib.sha256(logical.encode()).hexdigest()[:32]
+
+    @property
+    def key_digest(self) -> str | None:
+        """What telemetry may see of the key; None for tools without a keyed effect."""
+        if self.options.effect != "keyed":
+            return None
+        return hmac.new(_SECRET, self.idempotency_key.encode(), "sha256").hexdigest()[:16]
+
+    def accepted(self, reference: str) -> None:
+        """The remote side took the work and has not finished it: `reference` is what it can be asked by."""
+        if not isinstance(reference, str) or not reference:
+            raise ConfigurationError(f"accepted({reference!r}): give the remote side's reference, as text")
+        self._reference = _redact.name(reference)
+
+    # checking
+
+    def rejected(self, rejection: str, reason: str, started: int, stage: str = "proposal") -> None:
+        """The arguments, or the tool itself, are refused."""
+        event = e.ValidationRejected(
+            **self.where(), started=started, rejection=rejection, stage=stage, reason=_redact.clean(reason)[:1024]
+        )
+        self.run.recorder.instant(event, self.place())
+        self.close("rejected", rejection)
+
+    def passed(self, started: int, stage: str = "proposal") -> None:
+        """Nothing stands against the call."""
+        if self.run.recorder.listening:
+            self.run.recorder.instant(e.ValidationPassed(**self.where(), started=started, stage=stage), self.place())
+
+    def permitted(self, arguments: Mapping[str, Any], started: int, stage: str = "proposal") -> PermissionDenied | None:
+        """Ask the tool's permission check; what it cannot say is a no. Returns the error of a refusal."""
+        check = self.options.permission
+        if check is None:
+            return None
+        said = _guard.contained("the permission= hook", check, arguments, default="the permission check failed")
+        if said is True:
+            return None
+        reason = said if isinstance(said, str) else "not permitted"
+        event = e.PermissionDenied(**self.where(), started=started, stage=stage, reason=_redact.clean(reason)[:1024])
+        self.run.recorder.instant(event, self.place())
+        self.close("denied", "permission_denied")
+        return PermissionDenied(f"tool {self.name!r} is not permitted here: {reason}; its body was not entered")
+
+    # the end
+
+    def finish(self, outcome: str, value: Any = None) -> None:
+        """Record the result, then close."""
+        if self._open and self.run.recorder.listening and outcome in ("ok", "accepted", "failed"):
+            content = value if self.run.recorder.content.in_events else None
+            size = len(value) if isinstance(value, str | bytes) else None
+            self.run.recorder.add(e.ToolResult(**self.where(), size=size, content=content), self.handle)
+        self.close(outcome)
+
+    def close(self, outcome: str, error_type: str | None = None) -> None:
+        """End the call's span."""
+        with self.run.recorder.lock:
+            if not self._open:
+                return
+            self._open = False
+            self.outcome = outcome
+            self.run.closed(self)
+            if error_type is None and self.verdict is not None and outcome == self.verdict.outcome:
+                error_type = self.verdict.error_type
+            event = e.ToolCallClosed(**self.where(), outcome=outcome, attempts=self.attempts, error_type=error_type)
+            self.run.recorder.end(event, self.handle)
+            self._hand_over(outcome)
+
+    def _hand_over(self, outcome: str) -> None:
+        if outcome == "accepted":
+            self.run.unconfirmed += 1
+        if outcome in ("failed", "timeout"):
+            self.step.failed_call = self
+        if outcome not in ("cancelled", "unknown", "suspended") and self.step is self.run.steps_.current:
+            self.result_at = self.run.recorder.anchor.now()
+            if self.run.recorder.listening:
+                self.step.results.append(self)
+
+    def backfilled(self, event: type[e.ToolResultBackfilled] | type[e.BackfillMissing]) -> None:
+        """The next request was looked at."""
+        self.run.recorder.instant(event(**self.where(), started=self.result_at), self.step.place())
+
+    def abort(self, error: BaseException | None) -> None:
+        """The run ends while the call is open; its attempt, opened later, was aborted before it."""
+        unknown = self.verdict is not None and self.verdict.outcome == "unknown"
+        self.close("unknown" if unknown else "cancelled")
+
+    # with blocks
+
+    def attempt(self, backoff: float | None = None) -> ToolAttempt:
+        """Enter the tool's body: `with call.attempt():`."""
+        return ToolAttempt(self, backoff)
+
+
+class ToolAttempt(Scope):
+    """One entry into a tool's body."""
+
+    __slots__ = ("_open", "_saved", "call", "number")
+
+    def __init__(self, call: ToolCall, backoff: float | None = None) -> None:
+        super().__init__(call.run, call)
+        self.call = call
+        self._open = True
+        run = call.run
+        with run.recorder.lock:
+            run.check()
+            self.number = call.attempts + 1
+            event = e.ToolStarted(
+                **call.where(), attempt=self.number, digest=call.digest, backoff_s=backoff, key_digest=call.key_digest
+            )
+            self.handle = run.recorder.open(event, call.place())
+            call.attempts = self.number
+            run.count_attempt()
+            run.limits.entered()
+            run.opened(self)
+
+    def judge(self, outcome: Outcome) -> Verdict:
+        """Record what the attempt came to, not yet its end."""
+        call, recorder = self.call, self.call.run.recorder
+        with recorder.lock:
+            if not self._open:
+                return call.verdict or Verdict("cancelled")
+            verdict = call.verdict = self._verdict(outcome)
+            where = {**call.where(), "attempt": self.number}
+            message = None if outcome.error is None else _redact.message(outcome.error, recorder.content)
+            event: e.Event
+            if verdict.outcome in ("ok", "accepted"):
+                event = e.ToolSucceeded(**where, outcome=verdict.outcome, reference=call._reference)
+            elif verdict.outcome == "unknown":
+                event = e.UnknownSideEffect(**where, error_type=verdict.error_type, message=message)
+            else:
+                event = e.ToolFailed(**where, outcome=verdict.outcome, error_type=verdict.error_type, message=message)
+            recorder.add(event, self.handle)
+        return verdict
+
+    def _verdict(self, outcome: Outcome) -> Verdict:
+        options, error = self.call.options, outcome.error
+        if error is None or isinstance(error, options.control_flow):
+            return self._classified(outcome.value) if error is None else Verdict("ok")
+        kind = _redact.error_type(error)
+        harmless = isinstance(error, (NoEffect, *options.no_effect_errors))
+        if options.outlives_failure and not harmless:
+            return Verdict("unknown", kind)
+        return Verdict(ending(error), kind)
+
+    def _classified(self, value: Any) -> Verdict:
+        """A result that came back may still be a failure: `failure=` says so."""
+        failure = self.call.options.failure
+        said = None if failure is None else _guard.contained("the failure= hook", failure, value)
+        if said:
+            return Verdict("failed", _redact.name(said) if isinstance(said, str) else "reported_failure")
+        return Verdict("accepted" if self.call._reference else "ok")
+
+    def close(self, outcome: str) -> None:
+        """End the attempt's span."""
+        call = self.call
+        with call.run.recorder.lock:
+            if not self._open:
+                return
+            self._open = False
+            call.run.closed(self)
+            call.run.limits.left()
+            event = e.ToolSpanClosed(**call.where(), attempt=self.number, outcome=outcome)
+            call.run.recorder.end(event, self.handle)
+
+    def abort(self, error: BaseException | None) -> None:
+        """The run ends while the body is running."""
+        self.close(self.judge(Outcome(error=error or GeneratorExit())).outcome)
+
+    def __enter__(self) -> Self:
+        self._saved = self.enter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.leave(self._saved)
+        self.close(self.judge(Outcome(error=error)).outcome)
+        if error is not None:
+            self.run.has_left(error, "tool_failed")
+
+
+def current_tool_call() -> ToolCall:
+    """The tool call that this code is the body of.
+
+    Raises NoActiveRun outside of a tool's body.
+    """
+    scope = current_scope()
+    while scope is not None:
+        if isinstance(scope, ToolAttempt):
+            return scope.call
+        if isinstance(scope, ToolCall):
+            return scope
+        scope = scope.parent
+    raise NoActiveRun("no tool call is active here: call this from the body of a tool, inside of a run")

@@ -1,0 +1,345 @@
+"""Running user code inside scopes, written once for every kind of function.
+
+What a boundary does (open spans, run the body, repeat it, wait, close) is a *flow*: a generator that yields commands
+and gets their outcomes, and does no waiting of its own. A driver performs the commands: `drive` for plain functions,
+`drive_async` for coroutines, `relay` and `relay_async` for generators. An outcome is a value, never an exception that
+travels through the flow, so the very object that user code raised is what its caller gets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from typing import Any, NamedTuple
+
+from opentelemetry.context import Context
+
+from loopspan import _clock
+from loopspan._scopes.context import Scope
+from loopspan.errors import CallTimeout
+from loopspan.values import Streamed
+
+
+class Outcome(NamedTuple):
+    """How a piece of user code ended: `error` is None, or the very exception that it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    def unwrap(self) -> Any:
+        """The value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class Invoke(NamedTuple):
+    """Run `function` inside `scope`; `timeout` in seconds. `body` is False for hooks: their result is a result."""
+
+    scope: Scope
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    timeout: float | None = None
+    body: bool = True
+
+    def call(self) -> Any:
+        """Call the function, here and now."""
+        return self.function(*self.args, **self.kwargs)
+
+    def late(self) -> CallTimeout:
+        """The error of a call that took too long."""
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return CallTimeout(f"{name} took longer than its timeout of {self.timeout:g} s")
+
+
+class Sleep(NamedTuple):
+    """Wait between attempts."""
+
+    seconds: float
+
+
+Command = Invoke | Sleep
+Flow = Generator[Command, Outcome, Outcome]
+NOTHING = Outcome()
+
+
+def _advance(flow: Flow, outcome: Outcome | None) -> Command | Outcome:
+    """The flow's next command, or what it ended with."""
+    try:
+        return flow.send(outcome)  # type: ignore[arg-type]  # None starts it
+    except StopIteration as stop:
+        ended: Outcome = stop.value
+        return ended
+
+
+def drive(flow: Flow) -> Any:
+    """Run a flow to its end in this thread.
+
+    A body that returns something to await makes the rest asynchronous, one that returns a generator makes it a generator:
+    what a function is, is decided by its result as well.
+    """
+    step = _advance(flow, None)
+    while not isinstance(step, Outcome):
+        outcome = _perform(step)
+        if outcome.error is None and isinstance(step, Invoke) and step.body:
+            adopted = _adopted(flow, step, outcome.value)
+            if adopted is not None:
+                return adopted
+        step = _advance(flow, outcome)
+    return step.unwrap()
+
+
+def _adopted(flow: Flow, command: Invoke, value: Any) -> Any:
+    """What to hand out in place of a value that is not the result yet; None for an ordinary value."""
+    if value is None or isinstance(value, str | int | dict | list):
+        return None
+    if inspect.isgenerator(value):
+        return relay(flow, command, value)
+    if inspect.isasyncgen(value):
+        return relay_async(flow, command, value)
+    if inspect.isawaitable(value):
+        return _continued(flow, command, value)
+    return None
+
+
+def _perform(command: Command) -> Outcome:
+    if isinstance(command, Sleep):
+        _clock.clock().sleep(command.seconds)
+        return NOTHING
+    saved = command.scope.enter()
+    try:
+        if command.timeout is not None:
+            return _in_thread(command)
+        return Outcome(command.call())
+    except BaseException as error:
+        return Outcome(error=error)
+    finally:
+        command.scope.leave(saved)
+
+
+def _in_thread(command: Invoke) -> Outcome:
+    """The only way to stop waiting for a plain function: its thread is left behind, its late result unread."""
+    done: list[Outcome] = []
+
+    def body() -> None:
+        try:
+            done.append(Outcome(command.call()))
+        except BaseException as error:
+            done.append(Outcome(error=error))
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(body,), name="loopspan-timeout", daemon=True)
+    thread.start()
+    thread.join(command.timeout)
+    return done[0] if done else Outcome(error=command.late())
+
+
+async def drive_async(flow: Flow) -> Any:
+    """Run a flow to its end in this task."""
+    return await _driven(flow, _advance(flow, None))
+
+
+async def _continued(flow: Flow, command: Invoke, awaitable: Any) -> Any:
+    """The rest of a flow whose body turned out to be something to await."""
+    return await _driven(flow, command._replace(function=lambda: awaitable, args=(), kwargs={}))
+
+
+async def _driven(flow: Flow, step: Command | Outcome) -> Any:
+    while not isinstance(step, Outcome):
+        step = _advance(flow, await _perform_async(step))
+    return step.unwrap()
+
+
+async def _perform_async(command: Command) -> Outcome:
+    try:
+        if isinstance(command, Sleep):
+            await _clock.clock().asleep(command.seconds)
+            return NOTHING
+        return Outcome(await _invoke_async(command))
+    except BaseException as error:
+        return Outcome(error=error)
+
+
+async def _invoke_async(command: Invoke) -> Any:
+    saved = command.scope.enter()
+    try:
+        if command.timeout is None:
+            return await _awaited(command)
+        limit = asyncio.timeout(command.timeout)
+        try:
+            async with limit:
+                return await _awaited(command)
+        except TimeoutError as error:
+            if limit.expired():
+                raise command.late() from error
+            raise
+    finally:
+        command.scope.leave(saved)
+
+
+async def _awaited(command: Invoke) -> Any:
+    value = command.call()
+    return await value if inspect.isawaitable(value) else value
+
+
+class _Nowhere(Scope):
+    """Outside of every run: nothing is entered."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """Without a run."""
+
+    def enter(self) -> Context:
+        """Nothing."""
+        return _EMPTY
+
+    def leave(self, saved: Context) -> None:
+        """Nothing."""
+
+
+_EMPTY = Context()
+_NOWHERE = _Nowhere()
+
+
+def untouched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
+    """The flow of a call that no run sees."""
+    return (yield Invoke(_NOWHERE, function, args, kwargs))
+
+
+def start_generator(flow: Flow) -> Generator[Any, Any, Any]:
+    """A generator function's body: nothing happens before the first `next`."""
+    reached = _to_body(flow)
+    if isinstance(reached, Outcome):
+        return reached.unwrap()
+    return (yield from relay(flow, reached, reached.call()))
+
+
+def _to_body(flow: Flow) -> Invoke | Outcome:
+    """Perform what comes before the body; the flow's outcome where the body is never reached."""
+    step = _advance(flow, None)
+    while not isinstance(step, Outcome) and not (isinstance(step, Invoke) and step.body):
+        step = _advance(flow, _perform(step))
+    return step
+
+
+def relay(flow: Flow, command: Invoke, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Hand a generator's items through.
+
+    The scope is entered anew for each of them, so nothing is attached across a `yield`, whoever finalises the generator.
+    """
+    scope = command.scope
+    step: Callable[..., Any] = inner.send
+    argument: Any = None
+    outcome: Outcome
+    while True:
+        saved = scope.enter()
+        try:
+            item = step(argument)
+        except StopIteration as stop:
+            outcome = Outcome(stop.value)
+            break
+        except BaseException as error:
+            outcome = Outcome(error=error)
+            break
+        finally:
+            scope.leave(saved)
+        scope.chunk(item)
+        try:
+            argument, step = (yield item), inner.send
+        except GeneratorExit as error:
+            outcome = _closed(scope, inner, error)
+            break
+        except BaseException as error:
+            argument, step = error, inner.throw
+    return _concluded(flow, outcome).unwrap()
+
+
+def _closed(scope: Scope, inner: Generator[Any, Any, Any], error: GeneratorExit) -> Outcome:
+    saved = scope.enter()
+    try:
+        inner.close()
+    except BaseException as other:
+        return Outcome(error=other)
+    finally:
+        scope.leave(saved)
+    return Outcome(error=error)
+
+
+def _concluded(flow: Flow, outcome: Outcome) -> Outcome:
+    """A stream is read once: whatever the flow would do next, it has ended."""
+    ended = _advance(flow, outcome if outcome.error else Outcome(Streamed((), outcome.value)))
+    if not isinstance(ended, Outcome):
+        flow.close()
+        return outcome
+    return Outcome(ended.value.value) if isinstance(ended.value, Streamed) else ended
+
+
+Begun = tuple[Flow, Invoke, AsyncGenerator[Any, Any]]
+
+
+def relaying(begin: Callable[..., Awaitable[Begun]]) -> Callable[..., AsyncGenerator[Any, Any]]:
+    """An asynchronous generator function that relays what `begin` starts, at the first item that is asked for."""
+
+    async def relayed(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        flow, command, inner = await begin(*args, **kwargs)
+        scope = command.scope
+        step: Callable[..., Coroutine[Any, Any, Any]] = inner.asend
+        argument: Any = None
+        outcome: Outcome
+        while True:
+            saved = scope.enter()
+            try:
+                item = await step(argument)
+            except StopAsyncIteration:
+                outcome = NOTHING
+                break
+            except BaseException as error:
+                outcome = Outcome(error=error)
+                break
+            finally:
+                scope.leave(saved)
+            scope.chunk(item)
+            try:
+                argument, step = (yield item), inner.asend
+            except GeneratorExit as error:
+                outcome = await _closed_async(scope, inner, error)
+                break
+            except BaseException as error:
+                argument, step = error, inner.athrow
+        _concluded(flow, outcome).unwrap()
+
+    return relayed
+
+
+async def begin_flow(flow: Flow) -> Begun:
+    """Perform what comes before the body, then call the asynchronous generator function."""
+    step = _advance(flow, None)
+    while not isinstance(step, Outcome) and not (isinstance(step, Invoke) and step.body):
+        step = _advance(flow, await _perform_async(step))
+    if isinstance(step, Outcome):
+        step.unwrap()
+        raise RuntimeError("a flow ended before its body without an error")
+    return flow, step, step.call()
+
+
+async def _begun(flow: Flow, command: Invoke, inner: AsyncGenerator[Any, Any]) -> Begun:
+    return flow, command, inner
+
+
+relay_async = relaying(_begun)
+
+
+async def _closed_async(scope: Scope, inner: AsyncGenerator[Any, Any], error: GeneratorExit) -> Outcome:
+    saved = scope.enter()
+    try:
+        await inner.aclose()
+    except BaseException as other:
+        return Outcome(error=other)
+    finally:
+        scope.leave(saved)
+    return Outcome(error=error)

@@ -1,0 +1,101 @@
+"""What a run has used: one observation has one owner, and every total is a sum of observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopspan.usage import Cost, CostTotals, Usage
+
+_FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
+class Tally:
+    """A running sum of usage and cost."""
+
+    __slots__ = ("cost", "requests", "usage")
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self.cost = CostTotals()
+        self.requests = 0
+
+    def add(self, usage: Usage | None, cost: Cost | None, unpriced: bool) -> None:
+        """One observation; usage None is an answer that did not say what it used."""
+        observed = usage or Usage(incomplete=True)
+        self.usage = observed if self.usage is None else self.usage + observed
+        if cost is not None or unpriced:
+            self.cost = self.cost.plus(cost, unpriced=int(unpriced))
+
+    def merge(self, other: Tally) -> None:
+        """All that another tally has."""
+        if other.usage is not None:
+            self.usage = other.usage if self.usage is None else self.usage + other.usage
+        self.cost = self.cost + other.cost
+        self.requests += other.requests
+
+    def fields(self) -> dict[str, Any]:
+        """As the fields of an event with totals."""
+        out: dict[str, Any] = {"requests": self.requests}
+        if self.usage is not None:
+            out.update(usage_fields(self.usage), usage_incomplete=self.usage.incomplete)
+        if self.cost.amounts:
+            out["cost"] = cost_field(self.cost)
+        if self.cost.unpriced:
+            out["unpriced"] = self.cost.unpriced
+        return out
+
+
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    """The token fields of an event."""
+    return {name: getattr(usage, name) for name in _FIELDS}
+
+
+def cost_field(cost: CostTotals) -> list[dict[str, str]]:
+    """The `cost` field of an event: amounts as text, so that nothing is rounded."""
+    return [
+        {"currency": currency, "source": source, "amount": str(amount)}
+        for (currency, source), amount in cost.amounts.items()
+    ]
+
+
+class Ledger:
+    """The tallies of one run: the open step's, the run's own, that of its sub-agents, and the delivered answers'."""
+
+    __slots__ = ("delivered", "descendants", "last_totals", "own", "step")
+
+    def __init__(self) -> None:
+        self.step = Tally()
+        self.own = Tally()
+        self.descendants = Tally()
+        self.delivered = Tally()
+        self.last_totals: tuple[Usage, Cost | None] | None = None
+
+    def observe(self, usage: Usage | None, cost: Cost | None, unpriced: bool) -> None:
+        """What one attempt used."""
+        self.step.add(usage, cost, unpriced)
+        self.own.add(usage, cost, unpriced)
+
+    def request(self) -> None:
+        """A logical request begins."""
+        self.step.requests += 1
+        self.own.requests += 1
+
+    def close_step(self) -> Tally:
+        """The open step's tally; the next one starts empty."""
+        tally, self.step = self.step, Tally()
+        return tally
+
+    def difference(self, usage: Usage, cost: Cost | None) -> tuple[Usage, Cost | None]:
+        """What cumulative counters gained since they were last seen; what did not grow is None, not 0."""
+        former, self.last_totals = self.last_totals, (usage, cost)
+        gained = usage.minus(former[0] if former else Usage(input_tokens=0, output_tokens=0))
+        return gained, _gained_cost(cost, former[1] if former else None)
+
+
+def _gained_cost(cost: Cost | None, former: Cost | None) -> Cost | None:
+    if cost is None:
+        return None
+    amount = cost.amount
+    if former is not None and former.currency == cost.currency:
+        amount -= former.amount
+    return Cost(amount, cost.currency, cost.source, cost.table) if amount > 0 else None

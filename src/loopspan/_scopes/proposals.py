@@ -1,0 +1,69 @@
+"""What the model asked for in one step, and which logical call each tool call of the loop is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from loopspan import _redact
+from loopspan.values import Call
+
+
+def canonical(arguments: Any) -> str:
+    """Arguments as sorted JSON text, whether a model wrote them as text or the loop gives them as an object."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return _redact.clean(arguments)
+    return _redact.to_json(arguments, sort=True)
+
+
+class Proposal:
+    """One proposed call; `digest` None where nobody needs it."""
+
+    __slots__ = ("call", "digest", "taken")
+
+    def __init__(self, call: Call, digest: str | None) -> None:
+        self.call = call
+        self.digest = digest
+        self.taken = False
+
+
+class Proposals:
+    """The proposals of one step. A call without an id is joined to one by name and arguments, then by order."""
+
+    __slots__ = ("_ordinals", "_made_up", "_number", "items")
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._made_up = 0
+        self._ordinals: Counter[str] = Counter()
+        self.items: list[Proposal] = []
+
+    def open_calls(self) -> list[dict[str, Any]]:
+        """What was proposed and not called."""
+        return [{"tool": p.call.name, "call_id": p.call.call_id} for p in self.items if not p.taken]
+
+    def identify(self, name: str, digest: str | None, call_id: str | None) -> tuple[str, int, str]:
+        """(call id, ordinal among equals, where the id is from: given, matched or generated)."""
+        proposal = self._find(name, digest, call_id)
+        if proposal is not None:
+            proposal.taken = True
+        source = "given"
+        if call_id is None:
+            call_id = None if proposal is None else _redact.name(proposal.call.call_id)
+            source = "matched"
+        if call_id is None:
+            self._made_up += 1
+            call_id, source = f"call_{self._number}_{self._made_up}", "generated"
+        self._ordinals[call_id] += 1
+        return call_id, self._ordinals[call_id], source
+
+    def _find(self, name: str, digest: str | None, call_id: str | None) -> Proposal | None:
+        free = [proposal for proposal in self.items if not proposal.taken]
+        if call_id is not None:
+            return next((p for p in free if p.call.call_id == call_id), None)
+        same = [p for p in free if p.call.name == name]
+        return next((p for p in same if digest is not None and p.digest == digest), same[0] if same else None)

@@ -1,0 +1,337 @@
+"""A model request: one logical request, one attempt span for every time that it is made."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from loopspan import _answers, _clock, _guard, _redact, semconv
+from loopspan import events as e
+from loopspan._scopes.context import Scope, current_scope
+from loopspan._scopes.flow import Outcome
+from loopspan._scopes.options import RequestOptions
+from loopspan._scopes.proposals import Proposal, canonical
+from loopspan.errors import CallTimeout, ConfigurationError, RetryBudgetExhausted
+from loopspan.usage import Cost, Usage
+from loopspan.values import Answer, Streamed
+
+if TYPE_CHECKING:
+    from loopspan._scopes.run import Run
+    from loopspan._scopes.steps import Step
+
+CANCELS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+def ending(error: BaseException) -> str:
+    """The outcome of something that `error` ended."""
+    if isinstance(error, CallTimeout):
+        return "timeout"
+    return "cancelled" if isinstance(error, CANCELS) else "failed"
+
+
+class Request:
+    """One logical model request of a run."""
+
+    __slots__ = ("arguments", "attempts", "id", "model", "options", "parent", "provider", "run", "step")
+
+    def __init__(
+        self, run: Run, options: RequestOptions, provider: str | None, model: str | None, arguments: Any
+    ) -> None:
+        self.run = run
+        self.options = options
+        self.provider = _redact.name(provider)
+        self.model = _redact.name(model)
+        self.arguments = arguments
+        self.attempts = 0
+        self.parent: Scope = run
+        self.step: Step | None = None
+        self.id = ""
+
+    @classmethod
+    def open(
+        cls, run: Run, options: RequestOptions, provider: str | None, model: str | None, messages: Any, arguments: Any
+    ) -> Request:
+        """Check the limits, find the request's step, and give it an id.
+
+        Raises DeadlineExceeded, BudgetExhausted, MaxStepsExceeded.
+        """
+        with run.recorder.lock:
+            run.check()
+            run.limits.check_budget()
+            again = run.repeated_request(arguments)
+            if again is not None:
+                again.options, again.provider, again.model = options, _redact.name(provider), _redact.name(model)
+                return again
+            request = cls(run, options, provider, model, arguments)
+            request._place(current_scope(), messages)
+            request.id = _clock.new_id()
+            run.ledger.request()
+            run.configured_model = request.model or run.configured_model
+            return request
+
+    def _place(self, scope: Scope | None, messages: Any) -> None:
+        """The loop's own requests open the next step; one inside a tool's body is a child of that attempt."""
+        run = self.run
+        outermost = scope is None or scope.run is not run or scope is run or scope is run.steps_.current
+        if not outermost:
+            assert scope is not None
+            self.step, self.parent = run.steps_.current, scope
+        elif self.options.step:
+            self.step = self.parent = run.steps_.for_request(messages)
+        else:
+            self.step = run.steps_.current
+            self.parent = self.step or run
+
+    def attempt(self, backoff: float | None = None) -> RequestAttempt:
+        """Start the next attempt."""
+        return RequestAttempt(self, backoff)
+
+    def wait_before_retry(self, outcome: Outcome) -> float | None:
+        """Seconds until the next attempt, None where there is none."""
+        retry, error, run = self.options.retry, outcome.error, self.run
+        if retry is None or error is None or isinstance(error, self.options.parse_errors):
+            return None
+        if not run.limits.may_retry(retry, self.attempts, error):
+            return None
+        wait = run.limits.backoff(retry, self.attempts)
+        where = {"step": self.step_number, "request_id": self.id, "attempt": self.attempts}
+        event = e.ModelRetry(**where, error_type=_redact.error_type(error), backoff_s=wait)
+        run.recorder.add(event, self.parent.handle)
+        return wait
+
+    @property
+    def step_number(self) -> int | None:
+        """The number of the request's step, None outside of every step."""
+        return None if self.step is None else self.step.number
+
+    def conclude(self, outcome: Outcome) -> Outcome:
+        """What the caller gets after the last attempt."""
+        error, retry = outcome.error, self.options.retry
+        if error is None:
+            return outcome
+        if isinstance(error, self.options.parse_errors):
+            self.run.has_left(error, "model_failed")
+            return outcome
+        if retry is not None and isinstance(error, retry.on):
+            spent = RetryBudgetExhausted(
+                f"model request {self.model or ''}: {self.attempts} attempts failed, the last with "
+                f"{type(error).__name__}; raise Retry(max_attempts=) or retry_budget="
+            )
+            spent.__cause__ = error
+            return Outcome(error=spent)
+        self.run.has_left(error, "model_failed")
+        if self.step is not None and isinstance(error, Exception):
+            self.step.failed_request = self
+        return outcome
+
+
+class RequestAttempt(Scope):
+    """One attempt, as the body sees it: `answer` and `observe_totals` say what the result does not."""
+
+    __slots__ = ("_accumulator", "_answer", "_chunks", "_observed", "_open", "_totals", "number", "request")
+
+    def __init__(self, request: Request, backoff: float | None = None) -> None:
+        super().__init__(request.run, current_scope())
+        request.attempts += 1
+        self.request = request
+        self.number = request.attempts
+        self._answer: Answer | None = None
+        self._totals: tuple[Usage, Cost | None] | None = None
+        self._accumulator: _answers.Accumulator | None = None
+        self._chunks: list[Any] = []
+        self._observed = False
+        self._open = True
+        self._start(backoff)
+
+    def _start(self, backoff: float | None) -> None:
+        request, run = self.request, self.run
+        event = e.ModelRequested(
+            **self._where(),
+            operation=semconv.CHAT,
+            provider=request.provider,
+            model=request.model,
+            backoff_s=backoff,
+            side=not request.options.step,
+        )
+        self.handle = run.recorder.open(event, request.parent.place())
+        run.opened(self)
+        if request.step is not None:
+            request.step.in_flight += 1
+
+    def _where(self) -> dict[str, Any]:
+        return {"step": self.request.step_number, "request_id": self.request.id, "attempt": self.number}
+
+    def answer(self, answer: Answer) -> None:
+        """Say what the answer said, where loopspan cannot read it."""
+        if not isinstance(answer, Answer):
+            raise ConfigurationError(f"request.answer({answer!r}): give a loopspan.Answer")
+        self._answer = answer
+
+    def observe_totals(self, usage: Usage, *, cost: Cost | None = None) -> None:
+        """Say what the client's cumulative counters stand at; the difference to the former reading is this request's.
+
+        `usage` holds totals since the counters began; what did not grow is None, not 0 (seed of Terminus2).
+        """
+        if not isinstance(usage, Usage):
+            raise ConfigurationError(f"request.observe_totals({usage!r}): give a loopspan.Usage with the totals so far")
+        self._totals = (usage, cost)
+
+    def chunk(self, item: Any) -> None:
+        """Read a streamed chunk."""
+        if self.request.options.read is not None:
+            self._chunks.append(item)
+            return
+        if self._accumulator is None:
+            self._accumulator = _answers.Accumulator(content=self.run.recorder.content.in_events)
+        self._accumulator.feed(item)
+
+    def finish(self, outcome: Outcome) -> None:
+        """The attempt is over: record what was answered and used, end the span."""
+        with self.run.recorder.lock:
+            if not self._open:
+                return
+            self._close()
+            error = outcome.error
+            if error is None:
+                self._responded(self._read(outcome.value))
+            elif isinstance(error, self.request.options.parse_errors):
+                self._not_understood(error)
+            else:
+                self._failed(error)
+
+    def abort(self, error: BaseException | None) -> None:
+        """The run ends first."""
+        self.finish(Outcome(error=error or GeneratorExit()))
+
+    def _close(self) -> None:
+        self._open = False
+        self.run.closed(self)
+        if self.request.step is not None:
+            self.request.step.in_flight -= 1
+
+    def _read(self, value: Any) -> Answer | None:
+        if self._answer is not None:
+            return self._answer
+        read = self.request.options.read
+        if read is not None:
+            streamed = Streamed(tuple(self._chunks), value.value) if isinstance(value, Streamed) else value
+            return self._hook("read", read, streamed)
+        if self._accumulator is not None:
+            return self._accumulator.answer()
+        return _answers.read(value, self.request.provider)
+
+    def _hook(self, name: str, hook: Any, value: Any) -> Answer | None:
+        answer = _guard.contained(f"the {name}= hook", hook, value)
+        if answer is not None and not isinstance(answer, Answer):
+            problem = TypeError(f"{name}= returned {type(answer).__name__}: return a loopspan.Answer or None")
+            _guard.fault(f"the {name}= hook", problem)
+            return None
+        return answer
+
+    def _responded(self, answer: Answer | None) -> None:
+        known = self._observe(answer)
+        answer = answer or Answer()
+        self.run.answered(answer)
+        self._record_response(answer, known)
+        step = self.request.step
+        if step is not None:
+            step.answer = answer
+        if answer.tool_calls:
+            self._propose(answer)
+        elif answer.tool_calls is not None and self.run.recorder.listening:
+            self.run.recorder.add(e.ModelFinal(**self._where()), self.request.parent.handle)
+
+    def _record_response(self, answer: Answer, known: bool) -> None:
+        recorder = self.run.recorder
+        if not recorder.listening:
+            return
+        event = e.ModelResponded(
+            **self._where(),
+            model=_redact.name(answer.model),
+            response_id=_redact.name(answer.id),
+            finish_reasons=[_redact.name(reason) for reason in answer.finish_reasons] or None,
+            usage_known=known,
+            content=answer.content if recorder.content.in_events else None,
+        )
+        recorder.end(event, self.handle)
+
+    def _propose(self, answer: Answer) -> None:
+        run, step = self.run, self.request.step
+        for call in answer.tool_calls or ():
+            digest = _redact.digest(canonical(call.arguments)) if run.recorder.listening else None
+            if step is not None:
+                step.proposals.items.append(Proposal(call, digest))
+            if run.recorder.listening:
+                event = e.ToolCallProposed(
+                    step=self.request.step_number,
+                    request_id=self.request.id,
+                    tool=_redact.name(call.name) or "",
+                    call_id=_redact.name(call.call_id),
+                    digest=digest,
+                    arguments=call.arguments if run.recorder.content.in_events else None,
+                )
+                run.recorder.add(event, self.request.parent.handle)
+
+    def _observe(self, answer: Answer | None) -> bool:
+        """Record what this attempt used, from its one source; False where nothing says it."""
+        usage = None if answer is None else answer.usage
+        cost = None if answer is None else answer.cost
+        source = "answer"
+        if self._totals is not None:
+            (usage, cost), source = self.run.ledger.difference(*self._totals), "totals"
+        unpriced = False
+        if cost is None and usage is not None:
+            cost, unpriced = self.run.price(self.request, answer, usage)
+        if usage is None and cost is None:
+            self.run.ledger.observe(None, None, False)
+            return False
+        self.run.ledger.observe(usage, cost, unpriced)
+        if self.run.recorder.listening:
+            self._record_usage(usage or Usage(), cost, unpriced, source)
+        return usage is not None
+
+    def _record_usage(self, usage: Usage, cost: Cost | None, unpriced: bool, source: str) -> None:
+        event = e.UsageObserved(
+            **self._where(),
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+            cost=None if cost is None else str(cost.amount),
+            currency=None if cost is None else cost.currency,
+            cost_source=None if cost is None else cost.source,
+            price_table=None if cost is None else cost.table,
+            unpriced=unpriced,
+            source=source,
+        )
+        self.run.recorder.add(event, self.handle)
+
+    def _not_understood(self, error: BaseException) -> None:
+        """Answered and billed, but not understood: not a failure of the model."""
+        reader = self.request.options.read_error
+        answer = self._answer if reader is None else self._hook("read_error", reader, error)
+        known = self._observe(answer)
+        answer = answer or Answer()
+        self._record_response(answer, known)
+        self.run.answered(answer)
+        step = self.request.step
+        if step is not None:
+            step.answer = answer
+            step.not_understood(answer.content, None)
+
+    def _failed(self, error: BaseException) -> None:
+        """No answer; what the body said before it broke still counts."""
+        if self._answer is not None or self._totals is not None:
+            self._observe(self._answer)
+        elif self._accumulator is not None and (partial := self._accumulator.answer()) is not None and partial.usage:
+            self._observe(partial)
+        recorder = self.run.recorder
+        if recorder.listening:
+            event = e.ModelFailed(
+                **self._where(),
+                outcome=ending(error),
+                error_type=_redact.error_type(error),
+                message=_redact.message(error, recorder.content),
+            )
+            recorder.end(event, self.handle)

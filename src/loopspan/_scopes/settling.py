@@ -1,0 +1,118 @@
+"""An effect that is unknown, in a run that is not durable: ask the remote side at once, or give up by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+from loopspan import _guard
+from loopspan import events as e
+from loopspan._scopes.call import ToolAttempt, ToolCall, Verdict
+from loopspan._scopes.flow import Command, Invoke, Outcome, Sleep
+from loopspan._scopes.request import CANCELS
+from loopspan.errors import UnresolvedSideEffect
+from loopspan.telemetry._spans import Handle
+from loopspan.values import Effect, Intent, Reconciled
+
+TRIES = 3
+"""How often the remote side is asked."""
+
+PAUSE = 0.1
+"""Seconds before it is asked again."""
+
+
+def settle(
+    call: ToolCall, attempt: ToolAttempt, arguments: Mapping[str, Any], outcome: Outcome
+) -> Generator[Command, Outcome, Outcome | None]:
+    """Find out what happened. Returns the call's outcome, or None where another attempt is safe."""
+    error = outcome.error
+    if isinstance(error, CANCELS):
+        return outcome
+    if _same_key(call, error):
+        _resolved(call, attempt, "same_key", call.handle)
+        return None
+    truth: Reconciled[Any] | None = None
+    if call.options.reconcile is not None:
+        truth = yield from _ask(call, attempt, arguments)
+    if truth is None:
+        return Outcome(error=_unresolved(call, error))
+    if truth.outcome == "committed":
+        call.verdict = Verdict("ok")
+        if call.run.recorder.listening:
+            call.run.recorder.add(e.ToolResultReused(**call.where()), call.handle)
+        return Outcome(truth.result)
+    call.verdict = Verdict("failed", call.verdict.error_type if call.verdict else None)
+    return None
+
+
+def _same_key(call: ToolCall, error: BaseException | None) -> bool:
+    """A keyed effect may be sent again with the same key, while the remote side remembers it and the budget lasts."""
+    keyed = call.options.effect is Effect.KEYED
+    return keyed and call.run.limits.can_retry(call.options.retry, call.attempts, error)
+
+
+def _resolved(call: ToolCall, attempt: ToolAttempt, outcome: str, handle: Handle) -> None:
+    event = e.ReconcileResolved(**call.where(), attempt=attempt.number, outcome=outcome)
+    call.run.recorder.add(event, handle)
+
+
+def _ask(
+    call: ToolCall, attempt: ToolAttempt, arguments: Mapping[str, Any]
+) -> Generator[Command, Outcome, Reconciled[Any] | None]:
+    """The remote side's answer; None where it cannot tell in as many tries as are allowed."""
+    recorder, where = call.run.recorder, {**call.where(), "attempt": attempt.number}
+    span = recorder.open(e.ReconcileRequested(**where), call.place())
+    truth: Reconciled[Any] | None = None
+    for number in range(1, TRIES + 1):
+        if number > 1:
+            recorder.add(e.ReconcileRequested(**where, tries=number), span)
+        answer = yield Invoke(call, _asker(call), (_intent(call, attempt, arguments),), {}, body=False)
+        truth = _told(answer)
+        if truth is not None or isinstance(answer.error, CANCELS):
+            break
+        slept = yield Sleep(PAUSE)
+        if slept.error is not None:
+            break
+    if truth is None:
+        recorder.add(e.ReconcileUnresolved(**where, tries=number), span)
+    else:
+        _resolved(call, attempt, truth.outcome, span)
+    known = "unknown" if truth is None else truth.outcome
+    recorder.end(e.ReconcileSpanClosed(**where, outcome=known, tries=number), span)
+    return truth
+
+
+def _asker(call: ToolCall) -> Callable[[Intent], Any]:
+    assert call.options.reconcile is not None
+    return call.options.reconcile
+
+
+def _intent(call: ToolCall, attempt: ToolAttempt, arguments: Mapping[str, Any]) -> Intent:
+    return Intent(
+        run_id=call.run.run_id,
+        tool=call.name,
+        call_id=call.call_id,
+        arguments=arguments,
+        idempotency_key=call.idempotency_key,
+        attempt=attempt.number,
+    )
+
+
+def _told(answer: Outcome) -> Reconciled[Any] | None:
+    if isinstance(answer.error, Exception):
+        _guard.fault("the reconcile= hook", answer.error)
+    value = answer.value
+    if answer.error is None and not isinstance(value, Reconciled):
+        problem = TypeError(f"reconcile= returned {type(value).__name__}: return a loopspan.Reconciled")
+        _guard.fault("the reconcile= hook", problem)
+        return None
+    return value if isinstance(value, Reconciled) and value.outcome in ("committed", "not_committed") else None
+
+
+def _unresolved(call: ToolCall, error: BaseException | None) -> UnresolvedSideEffect:
+    unresolved = UnresolvedSideEffect(
+        f"tool {call.name!r}: nobody knows whether the effect of call {call.call_id!r} happened; "
+        "give reconcile=, or keep the run in a store so that a person can say"
+    )
+    unresolved.__cause__ = error
+    return unresolved

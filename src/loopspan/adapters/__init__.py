@@ -1,0 +1,1 @@
+"""One module for each framework; the core imports none of them."""

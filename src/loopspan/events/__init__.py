@@ -1,0 +1,123 @@
+"""The RunLog vocabulary, version 1: one frozen dataclass for every boundary crossing (telemetry.md, *RunLog events*).
+
+Fields are scalars, or values that travel as JSON (`Json`). Times are nanoseconds since the Unix epoch, durations
+seconds. A field that holds content (arguments, results, prompts) is None unless the content policy lets it out.
+Changing a field's meaning or type needs a new `version`; readers keep events that they do not know.
+"""
+
+from __future__ import annotations
+
+from loopspan.events.base import VOCABULARY, Event
+from loopspan.events.calls import (
+    BackfillMissing,
+    PermissionDenied,
+    ToolCallClosed,
+    ToolCallOpened,
+    ToolCallProposed,
+    ToolFailed,
+    ToolResult,
+    ToolResultBackfilled,
+    ToolResultReused,
+    ToolRetry,
+    ToolSpanClosed,
+    ToolStarted,
+    ToolSucceeded,
+    UnknownSideEffect,
+    ValidationPassed,
+    ValidationRejected,
+)
+from loopspan.events.effects import (
+    ManualDecisionReceived,
+    ManualIntervention,
+    ReconcileRequested,
+    ReconcileResolved,
+    ReconcileSpanClosed,
+    ReconcileUnresolved,
+)
+from loopspan.events.people import (
+    ApprovalDecisionReceived,
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalRecheck,
+    ApprovalRequested,
+    ApprovalSpanClosed,
+    ApprovalSuperseded,
+    HumanWait,
+)
+from loopspan.events.requests import (
+    BudgetExhausted,
+    ModelFailed,
+    ModelFinal,
+    ModelRequested,
+    ModelResponded,
+    ModelRetry,
+    ResponseParseError,
+    UsageObserved,
+)
+from loopspan.events.runs import (
+    CancelRequested,
+    CheckpointSaved,
+    OwnerChanged,
+    ReplayDrift,
+    RunResumed,
+    RunStarted,
+    RunSuspended,
+    RunTraceClosed,
+    StepClosed,
+    StepStarted,
+    TransitionRefused,
+)
+
+__all__ = [
+    "ApprovalDecisionReceived",
+    "ApprovalDenied",
+    "ApprovalExpired",
+    "ApprovalRecheck",
+    "ApprovalRequested",
+    "ApprovalSpanClosed",
+    "ApprovalSuperseded",
+    "BackfillMissing",
+    "BudgetExhausted",
+    "CancelRequested",
+    "CheckpointSaved",
+    "Event",
+    "HumanWait",
+    "ManualDecisionReceived",
+    "ManualIntervention",
+    "ModelFailed",
+    "ModelFinal",
+    "ModelRequested",
+    "ModelResponded",
+    "ModelRetry",
+    "OwnerChanged",
+    "PermissionDenied",
+    "ReconcileRequested",
+    "ReconcileResolved",
+    "ReconcileSpanClosed",
+    "ReconcileUnresolved",
+    "ReplayDrift",
+    "ResponseParseError",
+    "RunResumed",
+    "RunStarted",
+    "RunSuspended",
+    "RunTraceClosed",
+    "StepClosed",
+    "StepStarted",
+    "ToolCallClosed",
+    "ToolCallOpened",
+    "ToolCallProposed",
+    "ToolFailed",
+    "ToolResult",
+    "ToolResultBackfilled",
+    "ToolResultReused",
+    "ToolRetry",
+    "ToolSpanClosed",
+    "ToolStarted",
+    "ToolSucceeded",
+    "TransitionRefused",
+    "UnknownSideEffect",
+    "UsageObserved",
+    "VOCABULARY",
+    "ValidationPassed",
+    "ValidationRejected",
+]

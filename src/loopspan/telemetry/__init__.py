@@ -1,0 +1,1 @@
+"""OpenTelemetry projections of the RunLog: spans and log events."""

@@ -1,0 +1,98 @@
+"""How a span is written: through OpenTelemetry's public API, or (`_fast_span`) past the SDK's cleaning of values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
+
+Attributes = dict[str, Any]
+
+ERROR = Status(StatusCode.ERROR)
+
+
+class Place(NamedTuple):
+    """Where a span hangs: its parent, and the Context that has the parent as current span."""
+
+    span: Span
+    context: Context
+
+
+class Handle:
+    """A span of ours, with all that we have put on it.
+
+    What we put on it is kept apart from what users add, so that it can be set again before the end: the SDK drops the
+    oldest attributes first, and identity and outcome must survive.
+    """
+
+    __slots__ = ("own", "span", "start")
+
+    def __init__(self, span: Span, own: Attributes, start: int) -> None:
+        self.span = span
+        self.own = own
+        self.start = start
+
+
+class Writer(Protocol):
+    """Writes one run's spans, all but the root."""
+
+    def start(self, name: str, kind: SpanKind, place: Place, own: Attributes, start: int) -> Handle:
+        """Start a span below `place`; `start` is nanoseconds since the epoch."""
+        ...
+
+    def event(self, handle: Handle, name: str, attributes: Attributes, time: int) -> None:
+        """Add a span event."""
+        ...
+
+    def end(self, handle: Handle, failed: bool, end: int) -> None:
+        """End the span; `failed` makes its status ERROR."""
+        ...
+
+
+class PublicWriter:
+    """Through the public API: works with every provider."""
+
+    __slots__ = ("_tracer",)
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    def start(self, name: str, kind: SpanKind, place: Place, own: Attributes, start: int) -> Handle:
+        """Start a span below `place`."""
+        return Handle(self._tracer.start_span(name, place.context, kind, own, start_time=start), own, start)
+
+    def event(self, handle: Handle, name: str, attributes: Attributes, time: int) -> None:
+        """Add a span event."""
+        handle.span.add_event(name, attributes, time)
+
+    def end(self, handle: Handle, failed: bool, end: int) -> None:
+        """Set all that is ours again where users have added something, then end."""
+        finish(handle, failed, end)
+
+
+def finish(handle: Handle, failed: bool, end: int) -> None:
+    """End a span through the public API."""
+    handle.span.set_attributes(handle.own)
+    if failed:
+        handle.span.set_status(ERROR)
+    handle.span.end(end)
+
+
+class NullWriter:
+    """For runs that are not sampled: nothing is written, and the caller's own spans see the run's context."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, root: Span) -> None:
+        self._handle = Handle(root, {}, 0)
+
+    def start(self, name: str, kind: SpanKind, place: Place, own: Attributes, start: int) -> Handle:
+        """The root's handle."""
+        return self._handle
+
+    def event(self, handle: Handle, name: str, attributes: Attributes, time: int) -> None:
+        """Nothing."""
+
+    def end(self, handle: Handle, failed: bool, end: int) -> None:
+        """Nothing."""
