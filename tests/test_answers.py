@@ -16,13 +16,13 @@ from pydantic import BaseModel, ConfigDict
 
 from answer_shapes import WHOLE, Row, chat, message, response
 from answer_streams import STREAMED, chunk
+from hostile import FIELDS, HOSTILE, SCALARS, Raising
 from loopspan._answers import Accumulator, read
 from loopspan.usage import Usage
 from loopspan.values import Answer, Call
-from test_usage import FIELDS, SCALARS, NoClass, Raising, RaisingMapping
 
-AS_IS = {"input", "args", "arguments"}
-"""Fields whose value is a mapping in every SDK."""
+AS_IS = {"input", "args", "arguments", "action"}
+"""Fields that hold the arguments of a call: they are handed on as they are."""
 MODELS = ("openai", "anthropic", "azure", "own")
 NAMES = [
     *FIELDS,
@@ -194,7 +194,6 @@ def test_F5_one_none_in_usage_leaves_the_rest_of_the_answer():  # noqa: N802  # 
         {"a": 1},
         set(),
         object(),
-        Raising(),
     ],
 )
 def test_a_form_that_is_not_known_is_none(answer: Any):
@@ -202,10 +201,18 @@ def test_a_form_that_is_not_known_is_none(answer: Any):
     assert accumulate([answer, answer]) is None
 
 
-@pytest.mark.parametrize("answer", [RaisingMapping(), NoClass(), type("Mapping", (dict,), {"get": None})()])
-def test_objects_that_raise_are_none(answer: Any):
-    assert read(answer) is None
-    assert accumulate([answer]) is None
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_objects_that_raise_are_none(kind: type):
+    assert read(kind()) is None
+    assert accumulate([kind()]) is None
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_an_object_that_raises_inside_an_answer_costs_no_other_field(kind: type):
+    answer = {**chat({"prompt_tokens": 5, "completion_tokens": 3}), "id": kind()}
+    assert read(answer).usage == Usage(5, 3)
+    assert read({**answer, "choices": kind()}).usage == Usage(5, 3)
+    assert read({**answer, "usage": kind()}).content == "Hi."
 
 
 def test_a_mock_is_an_answer_of_which_nothing_is_known():
@@ -218,7 +225,7 @@ def test_an_answer_stays_the_same_object():
     assert read(answer) is answer
 
 
-@pytest.mark.parametrize("usage", ["many", [], 7, float("nan"), 2**70, {"usage": {}}, Raising(), MagicMock(spec=[])])
+@pytest.mark.parametrize("usage", ["many", [], 7, float("nan"), 2**70, {"usage": {}}, MagicMock(spec=[])])
 def test_usage_that_cannot_be_read_costs_no_other_field(usage: Any):
     for answer in (chat(usage), message(usage), response(usage)):
         found = read(answer)
@@ -241,7 +248,7 @@ def test_one_bad_call_costs_no_other():
     assert found.tool_calls == (Call("get_time"),)
 
 
-@pytest.mark.parametrize("choice", [None, {}, {"message": None}, {"finish_reason": "stop"}, 7, Raising()])
+@pytest.mark.parametrize("choice", [None, {}, {"message": None}, {"finish_reason": "stop"}, 7])
 def test_a_choice_without_a_message_does_not_tell_of_calls(choice: Any):
     found = read({**chat({"prompt_tokens": 1, "completion_tokens": 2}), "choices": [choice]})
     assert (found.tool_calls, found.usage) == (None, Usage(1, 2))

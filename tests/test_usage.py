@@ -6,7 +6,6 @@ import decimal
 import math
 import pickle
 from collections import UserDict
-from collections.abc import Mapping
 from decimal import Decimal
 from enum import IntEnum
 from types import SimpleNamespace
@@ -18,41 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answer_shapes import WHOLE, tokens
+from hostile import COUNTS, FIELDS, HOSTILE, JSON, SCALARS, OneRaises
 from loopspan.errors import ConfigurationError
 from loopspan.usage import Budget, Cost, CostTotals, Usage, total
 
-COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
-FIELDS = sorted(
-    {
-        *COUNTS,
-        "prompt_tokens",
-        "completion_tokens",
-        "total_tokens",
-        "prompt_tokens_details",
-        "completion_tokens_details",
-        "input_tokens_details",
-        "output_tokens_details",
-        "cached_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        "iterations",
-        "promptTokenCount",
-        "candidatesTokenCount",
-        "thoughtsTokenCount",
-        "totalTokenCount",
-        "inputTokens",
-        "outputTokens",
-        "cacheReadInputTokens",
-        "eval_count",
-        "type",
-    }
-)
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("compaction")
-JSON = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=3), inner),
-    max_leaves=20,
-)
 COUNT = st.none() | st.integers(0, 2**53 - 1)
 USAGES = st.builds(Usage, COUNT, COUNT, COUNT, COUNT, COUNT, st.booleans())
 COSTS = st.builds(
@@ -61,45 +29,6 @@ COSTS = st.builds(
     st.sampled_from(["USD", "EUR"]),
     st.sampled_from(["provider", "estimated", "simulated"]),
 )
-
-
-class Raising:
-    """An object every field of which raises."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(name)
-
-
-class OneRaises:
-    """A usage object one property of which raises."""
-
-    input_tokens = 5
-
-    @property
-    def output_tokens(self) -> int:
-        """Not to be had."""
-        raise ValueError
-
-
-class RaisingMapping(Mapping[str, Any]):
-    """A mapping that raises."""
-
-    def __getitem__(self, key: str) -> Any:
-        raise OSError(key)
-
-    def __iter__(self) -> Any:
-        raise OSError
-
-    def __len__(self) -> int:
-        raise OSError
-
-
-class NoClass:
-    """An object that hides its class."""
-
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
-        raise ZeroDivisionError
 
 
 class Two(IntEnum):
@@ -151,13 +80,16 @@ def test_a_bad_part_that_stands_beside_the_input_leaves_the_input_incomplete(nam
         {"usage": 1},
         {1: 2},
         object(),
-        Raising(),
-        RaisingMapping(),
-        NoClass(),
     ],
 )
 def test_nothing_recognised_is_none(source: Any):
     assert Usage.parse(source) is None
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_objects_that_raise_are_none(kind: type):
+    assert Usage.parse(kind()) is None
+    assert Usage.parse({"prompt_tokens": kind(), "completion_tokens": 3}) == Usage(None, 3, incomplete=True)
 
 
 def test_known_names_without_a_count_are_an_incomplete_usage():

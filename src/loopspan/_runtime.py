@@ -18,6 +18,7 @@ from loopspan._clock import Anchor
 from loopspan._journal import Entry
 from loopspan.errors import DecisionConflict, IllegalTransition, RunClosed
 from loopspan.lifecycle import NEW, Lifecycle, Refusal, State, advance
+from loopspan.telemetry import _attributes
 from loopspan.telemetry._logs import LogWriter
 from loopspan.telemetry._projector import SpanProjector
 from loopspan.telemetry._spans import Handle, Place
@@ -122,11 +123,11 @@ class Recorder:
         event: Callable[[Any], e.RunStarted],
         place: Place,
         links: Sequence[Link],
-        identity: dict[str, Any],
         settings: _config.Settings,
     ) -> None:
         """Start the root, then record `event(root span)`."""
         tracer = runtime.tracer(settings) if settings.enabled else trace.NoOpTracer()
+        identity = _attributes.identity(self.run_id, event(None))
         self._projector = SpanProjector(identity, in_spans=settings.events != "log")
         self.root = self._projector.start_root(tracer, event(None), place, links, self.anchor.now())
         recording = self.root.span.is_recording()

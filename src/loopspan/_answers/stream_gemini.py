@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from loopspan._answers.fields import either, items
+from loopspan._answers.whole import block_reason
 from loopspan.usage import count, peek
 
 
@@ -20,10 +21,7 @@ class Gemini:
     @staticmethod
     def begins(chunk: Any) -> bool:
         """Whether it has candidates, or says why there are none."""
-        return (
-            either(chunk, "candidates", "prompt_feedback", "promptFeedback", "model_version", "modelVersion")
-            is not None
-        )
+        return items(peek(chunk, "candidates")) is not None or block_reason(chunk) is not None
 
     def feed(self, chunk: Any) -> None:
         """Take a chunk."""

@@ -223,10 +223,10 @@ def _converse(answer: Any, provider: str | None) -> Answer | None:
 def _gemini(answer: Any, provider: str | None) -> Answer | None:
     """Gemini: the names of the wire and those of google-genai."""
     candidates = items(peek(answer, "candidates"))
-    blocked = either(answer, "prompt_feedback", "promptFeedback")
+    blocked = block_reason(answer)
     if candidates is None and blocked is None:
         return None
-    said = Said(text(either(blocked, "block_reason", "blockReason")))
+    said = Said(blocked)
     for candidate in candidates or ():
         said.reasons.append(text(either(candidate, "finish_reason", "finishReason")))
         for part in items(peek(peek(candidate, "content"), "parts")) or ():
@@ -234,6 +234,11 @@ def _gemini(answer: Any, provider: str | None) -> Answer | None:
     usage = Usage.parse(either(answer, "usage_metadata", "usageMetadata"), provider)
     model = either(answer, "model_version", "modelVersion")
     return said.answer(usage, model, either(answer, "response_id", "responseId"))
+
+
+def block_reason(answer: Any) -> str | None:
+    """Why Gemini did not take the prompt."""
+    return text(either(either(answer, "prompt_feedback", "promptFeedback"), "block_reason", "blockReason"))
 
 
 def _gemini_part(part: Any, said: Said) -> None:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from loopspan import _clock, _config, _guard, _redact, semconv
+from loopspan import _clock, _config, _guard, _redact
 from loopspan import events as e
 from loopspan._runtime import Recorder, runtime
 from loopspan._scopes import endings
@@ -73,11 +73,7 @@ class Run(Scope):
     def _begin(self, settings: _config.Settings, facts: Ambient | None) -> None:
         place, links = parent_place() if self.parent_run is None else (self._outer().place(), [])
         conversation = _fact(facts, "conversation_id")
-        identity = {semconv.RUN_ID: self.run_id, semconv.AGENT: self.options.name}
-        if conversation is not None:
-            identity[semconv.CONVERSATION] = conversation
         attributes = facts.attributes if facts else {}
-        identity.update(attributes)
         remote = place.span.get_span_context().is_remote
 
         def started(root: Any) -> e.RunStarted:
@@ -99,7 +95,7 @@ class Run(Scope):
                 remote_parent=remote,
             )
 
-        self.recorder.begin(started, place, links, identity, settings)
+        self.recorder.begin(started, place, links, settings)
         self.handle = self.recorder.root
         if facts is not None:
             facts.run_id = self.run_id

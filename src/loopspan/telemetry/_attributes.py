@@ -45,6 +45,16 @@ def given(**values: Any) -> Attributes:
     return {getattr(semconv, key): value for key, value in values.items() if value is not None}
 
 
+def identity(run_id: str, event: e.RunStarted) -> Attributes:
+    """What every span of a run carries from its start: run id, agent, conversation, ambient attributes."""
+    own: Attributes = {semconv.RUN_ID: run_id, semconv.AGENT: event.agent}
+    if event.conversation_id is not None:
+        own[semconv.CONVERSATION] = event.conversation_id
+    for key, value in (event.attributes or {}).items():
+        own[key] = tuple(value) if isinstance(value, list) else value
+    return own
+
+
 def _tool(event: Any) -> str | None:
     return str(event.tool)
 

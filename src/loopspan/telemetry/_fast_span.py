@@ -120,6 +120,20 @@ def _limited(attributes: Attributes, most: int | None, length: int | None) -> At
     return attributes
 
 
+def blank(tracer: Tracer, context: SpanContext) -> FastSpan:
+    """A span that was never started, as a model for others of the same tracer and trace."""
+    return FastSpan(
+        name="",
+        context=context,
+        sampler=tracer.sampler,
+        resource=tracer.resource,
+        span_processor=tracer.span_processor,
+        instrumentation_info=tracer.instrumentation_info,
+        limits=tracer._span_limits,
+        instrumentation_scope=tracer._instrumentation_scope,
+    )
+
+
 class FastWriter:
     """Writes the spans of one run below a root that the SDK made."""
 
@@ -146,13 +160,14 @@ class FastWriter:
         self, name: str, kind: SpanKind, context: SpanContext, place: Place, own: Attributes, start: int
     ) -> FastSpan:
         """A started span with the ids of `context`."""
+        parent = place.span.get_span_context()
         span = object.__new__(FastSpan)
         span.__dict__ = {
             **self._template,
             "_name": name,
             "_context": context,
             "_kind": kind,
-            "_parent": place.span.get_span_context(),
+            "_parent": parent if parent.is_valid else None,
             "_start_time": start,
             "_attributes": own,
             "_events": [],

@@ -35,10 +35,7 @@ def _load_fast() -> Any:
 
 
 class SpanProjector:
-    """Writes the spans of one run.
-
-    `identity` is what every span carries from its start: run id, agent, conversation, ambient attributes.
-    """
+    """Writes the spans of one run; `identity` is what every one of them carries from its start."""
 
     __slots__ = ("_identity", "_in_spans", "writer")
 

@@ -126,9 +126,5 @@ def _returned(error: LoopspanError, on_error: str) -> str:
     if on_error == "raise" or not isinstance(error, Exception):
         raise error
     cause = error.__cause__ if error.stop_reason == "tool_failed" else None
-    text = (
-        ""
-        if cause is None or isinstance(error, ValidationRejected)
-        else _guard.contained("str", str, cause, default="")
-    )
+    text = "" if cause is None else _guard.contained("str", str, cause, default="")
     return f"Error: {error}{f': {text}' if text else ''}"
