@@ -365,7 +365,7 @@ WHOLE = [
     ),
     Row(
         name="moonshot",
-        source="genai-prices 0.2.3 data: usage.cached_tokens of prompt_tokens",
+        source="Bike4Mind/bike4mind#1089: cached_tokens is part of prompt_tokens",
         answer=chat({"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100, "cached_tokens": 64}),
         usage=tokens(90, 10, 64),
         **CHAT,

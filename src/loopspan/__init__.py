@@ -12,10 +12,12 @@ from __future__ import annotations
 from loopspan._carry import carry
 from loopspan._config import Content, configure
 from loopspan._decorators import agent_loop, model_request, tool, tool_call
+from loopspan._logging import LogFilter, log_fields
 from loopspan._pipeline import flush, setup
 from loopspan._scopes.ambient import context
 from loopspan._scopes.call import current_tool_call
 from loopspan._scopes.context import current_run, current_step
+from loopspan._scopes.human import human_wait
 from loopspan.errors import (
     ApprovalDenied,
     ApprovalExpired,
@@ -43,7 +45,7 @@ from loopspan.errors import (
     ValidationRejected,
     WrongKind,
 )
-from loopspan.lifecycle import Lifecycle, StopReason, SuspendReason
+from loopspan.reasons import Lifecycle, StopReason, SuspendReason
 from loopspan.toolbox import Toolbox
 from loopspan.trajectory import read_runlog
 from loopspan.usage import Budget, Cost, Usage
@@ -86,6 +88,7 @@ __all__ = [
     "Intent",
     "Lifecycle",
     "LimitExceeded",
+    "LogFilter",
     "LoopspanError",
     "MaxStepsExceeded",
     "ModelFailed",
@@ -116,6 +119,8 @@ __all__ = [
     "current_step",
     "current_tool_call",
     "flush",
+    "human_wait",
+    "log_fields",
     "model_request",
     "read_runlog",
     "setup",

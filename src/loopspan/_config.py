@@ -15,6 +15,7 @@ from loopspan._redact import Content as Content
 from loopspan.errors import ConfigurationError
 
 EVENT_ROUTES = ("span", "log", "both")
+SEMCONV_VERSIONS = ("genai-0.1", "1.41", "both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Settings:
     prices: Callable[..., Any] | None = None
     content: Content | None = None
     events: str = "span"
+    semconv: str = "genai-0.1"
     strict: bool = False
     enabled: bool = True
     log_sinks: tuple[Callable[[Entry], None], ...] = ()
@@ -52,6 +54,7 @@ def from_environment() -> Settings:
     return checked(
         Settings(
             events=os.environ.get(semconv.VARIABLE_PREFIX + "EVENTS", "span"),
+            semconv=os.environ.get(semconv.VARIABLE_PREFIX + "SEMCONV", "genai-0.1"),
             content=None if content is None else _content(content),
             strict=_flag("STRICT", False),
             enabled=_flag("ENABLED", True),
@@ -73,6 +76,8 @@ def checked(settings: Settings) -> Settings:
     """`settings`, or ConfigurationError for what cannot work."""
     if settings.events not in EVENT_ROUTES:
         raise ConfigurationError(f"events={settings.events!r}: give one of {', '.join(EVENT_ROUTES)}")
+    if settings.semconv not in SEMCONV_VERSIONS:
+        raise ConfigurationError(f"semconv={settings.semconv!r}: give one of {', '.join(SEMCONV_VERSIONS)}")
     if settings.prices is not None and not callable(settings.prices):
         raise ConfigurationError(f"prices={settings.prices!r}: give a function (provider, model, usage) -> Cost | None")
     return settings
@@ -125,22 +130,28 @@ def configure(
     tracer_provider: Any = _UNSET,
     meter_provider: Any = _UNSET,
     logger_provider: Any = _UNSET,
-    prices: Callable[..., Any] | None = _UNSET,
+    prices: Callable[..., Any] | str | None = _UNSET,
     content: Content | str | bool | None = _UNSET,
     events: str = _UNSET,
+    semconv: str = _UNSET,
     strict: bool = _UNSET,
     enabled: bool = _UNSET,
 ) -> Configured:
     """Change settings, at once and for the whole process; runs that are open keep those they started with.
 
     `tracer_provider`, `meter_provider`, `logger_provider`: OpenTelemetry providers (default: the global ones, looked up
-    when a run starts). `prices(provider, model, usage) -> Cost | None`: asked for every request without a cost of its own.
+    when a run starts). `prices(provider, model, usage) -> Cost | None`: asked for every request without a cost of its
+    own; "genai-prices" is the price table of that package (extra `[prices]`).
     `content`: whether messages, arguments and results leave the process: a bool, or a value of the standard variable
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT. `events`: "span", "log" or "both" (LOOPSPAN_EVENTS). `strict`:
-    own faults are raised (LOOPSPAN_STRICT). `enabled`: False records nothing and still enforces the lifecycle
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT. `events`: "span", "log" or "both" (LOOPSPAN_EVENTS). `semconv`: which names metrics
+    have: "genai-0.1", "1.41" (what today's dashboards ask for) or "both" (LOOPSPAN_SEMCONV). `strict`: own faults are raised (LOOPSPAN_STRICT). `enabled`: False records nothing and still enforces the lifecycle
     (LOOPSPAN_ENABLED).
 
     Returns a context manager that restores the former settings. Raises ConfigurationError for a value that cannot work.
     """
     given = {name: value for name, value in locals().items() if value is not _UNSET}
+    if given.get("prices") == "genai-prices":
+        from loopspan.usage.prices import genai_price
+
+        given["prices"] = genai_price
     return change(**given)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from opentelemetry import _logs, trace
+from opentelemetry import _logs, metrics, trace
 from opentelemetry.trace import Link, Tracer
 
 from loopspan import _config, _guard, semconv
@@ -17,9 +17,12 @@ from loopspan import events as e
 from loopspan._clock import Anchor
 from loopspan._journal import Entry
 from loopspan.errors import DecisionConflict, IllegalTransition, RunClosed
-from loopspan.lifecycle import NEW, Lifecycle, Refusal, State, advance
+from loopspan.lifecycle import NEW, Refusal, State, advance
+from loopspan.reasons import Lifecycle
 from loopspan.telemetry import _attributes
+from loopspan.telemetry._instruments import Instruments
 from loopspan.telemetry._logs import LogWriter
+from loopspan.telemetry._metrics import MetricRecorder
 from loopspan.telemetry._projector import SpanProjector
 from loopspan.telemetry._spans import Handle, Place
 
@@ -44,6 +47,7 @@ class Runtime:
     def __init__(self) -> None:
         self.open_runs: weakref.WeakSet[Any] = weakref.WeakSet()
         self._tracer: tuple[Any, Tracer] | None = None
+        self._instruments: tuple[Any, str, Instruments] | None = None
         self._hooked = False
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._forked)
@@ -58,6 +62,19 @@ class Runtime:
         self._tracer = (provider, tracer)
         self._hook()
         return tracer
+
+    def instruments(self, settings: _config.Settings) -> Instruments | None:
+        """Our instruments of the meter provider in force; None where it would drop what they record."""
+        provider = settings.meter_provider or metrics.get_meter_provider()
+        if type(provider).__module__.startswith("opentelemetry.metrics"):
+            return None
+        kept = self._instruments
+        if kept is not None and kept[0] is provider and kept[1] == settings.semconv:
+            return kept[2]
+        meter = provider.get_meter(semconv.SCOPE, schema_url=semconv.SCHEMA_URL)
+        made = Instruments(meter, settings.semconv)
+        self._instruments = (provider, settings.semconv, made)
+        return made
 
     def _hook(self) -> None:
         """Register the exit hook after the provider's own, so that it runs before it."""
@@ -93,6 +110,7 @@ class Recorder:
 
     __slots__ = (
         "_logs",
+        "_metrics",
         "_projector",
         "_sinks",
         "anchor",
@@ -116,6 +134,7 @@ class Recorder:
         self.root: Handle
         self._projector: SpanProjector | None = None
         self._logs: LogWriter | None = None
+        self._metrics: MetricRecorder | None = None
         self._sinks: tuple[Callable[[Entry], None], ...] = settings.log_sinks if settings.enabled else ()
 
     def begin(
@@ -134,7 +153,10 @@ class Recorder:
         if settings.events != "span" and settings.enabled:
             provider = settings.logger_provider or _logs.get_logger_provider()
             self._logs = LogWriter(provider.get_logger(semconv.SCOPE, schema_url=semconv.SCHEMA_URL), identity)
-        self.listening = recording or bool(self._sinks) or self._logs is not None
+        instruments = runtime.instruments(settings) if settings.enabled else None
+        if instruments is not None:
+            self._metrics = MetricRecorder(instruments, event(None).agent)
+        self.listening = recording or bool(self._sinks or self._logs or self._metrics)
         self.add(event(self.root.span), self.root, self.root.start)
 
     def _accept(self, event: e.Event) -> int:
@@ -193,11 +215,13 @@ class Recorder:
             return None
         try:
             return getattr(self._projector, verb)(event, seq, time, where)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever a processor raises stays here
             _guard.fault("the span pipeline", error)
             return None
 
     def _publish(self, event: e.Event, seq: int, time: int, handle: Handle) -> None:
+        if self._metrics is not None:
+            _guard.contained("the metric pipeline", self._metrics.event, event, time, handle)
         if self._logs is not None:
             _guard.contained("the log pipeline", self._logs.emit, event, seq, time, handle.span)
         if self._sinks:
@@ -215,4 +239,4 @@ class Recorder:
         """Record nothing any more, in a forked child."""
         self.lock = threading.RLock()
         self.listening = False
-        self._projector, self._logs, self._sinks = None, None, ()
+        self._projector, self._logs, self._metrics, self._sinks = None, None, None, ()

@@ -35,11 +35,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from loopspan.reasons import StopReason
+
 
 class LoopspanError(BaseException):
     """Root of the tree. `stop_reason` is what a run closes with when the error leaves its loop."""
 
-    stop_reason: ClassVar[str | None] = None
+    stop_reason: ClassVar[StopReason | None] = None
 
 
 class ConfigurationError(LoopspanError, ValueError):
@@ -86,13 +88,13 @@ class BoundaryRefused(LoopspanError, Exception):
 class UnknownTool(BoundaryRefused):
     """A model asked for a tool that is not in the allowlist."""
 
-    stop_reason = "unknown_tool"
+    stop_reason = StopReason.UNKNOWN_TOOL
 
 
 class ValidationRejected(BoundaryRefused):
     """Arguments that a model wrote do not fit the tool; `reason` says why, without their values."""
 
-    stop_reason = "validation_error"
+    stop_reason = StopReason.VALIDATION_ERROR
 
     def __init__(self, message: str, *, reason: str = "") -> None:
         super().__init__(message)
@@ -102,37 +104,37 @@ class ValidationRejected(BoundaryRefused):
 class PermissionDenied(BoundaryRefused):
     """The tool's permission check said no."""
 
-    stop_reason = "permission_denied"
+    stop_reason = StopReason.PERMISSION_DENIED
 
 
 class ApprovalDenied(BoundaryRefused):
     """A person said no."""
 
-    stop_reason = "approval_denied"
+    stop_reason = StopReason.APPROVAL_DENIED
 
 
 class ApprovalExpired(BoundaryRefused):
     """Nobody decided in time: expiry is never approval."""
 
-    stop_reason = "approval_expired"
+    stop_reason = StopReason.APPROVAL_EXPIRED
 
 
 class ToolFailed(LoopspanError, RuntimeError):
     """A tool that a Toolbox called raised; `__cause__` is the original."""
 
-    stop_reason = "tool_failed"
+    stop_reason = StopReason.TOOL_FAILED
 
 
 class ModelFailed(LoopspanError, RuntimeError):
     """The model or its provider failed for good."""
 
-    stop_reason = "model_failed"
+    stop_reason = StopReason.MODEL_FAILED
 
 
 class RetryBudgetExhausted(LoopspanError, RuntimeError):
     """The attempts of `retry=`, or the retries of the whole run, are used up; `__cause__` is the last failure."""
 
-    stop_reason = "retry_budget_exhausted"
+    stop_reason = StopReason.RETRY_BUDGET_EXHAUSTED
 
 
 class CallTimeout(LoopspanError, TimeoutError):
@@ -146,7 +148,7 @@ class NoEffect(LoopspanError, Exception):
 class UnresolvedSideEffect(LoopspanError, RuntimeError):
     """Nobody can say whether a side effect happened."""
 
-    stop_reason = "unresolved_side_effect"
+    stop_reason = StopReason.UNRESOLVED_SIDE_EFFECT
 
 
 class LimitExceeded(LoopspanError):
@@ -161,19 +163,19 @@ class LimitExceeded(LoopspanError):
 class MaxStepsExceeded(LimitExceeded):
     """The loop asked for a step beyond `max_steps`."""
 
-    stop_reason = "max_steps"
+    stop_reason = StopReason.MAX_STEPS
 
 
 class DeadlineExceeded(LimitExceeded):
     """The run was active for longer than its `deadline`."""
 
-    stop_reason = "timeout"
+    stop_reason = StopReason.TIMEOUT
 
 
 class BudgetExhausted(LimitExceeded):
     """The run's tokens, cost or requests are spent."""
 
-    stop_reason = "budget_exhausted"
+    stop_reason = StopReason.BUDGET_EXHAUSTED
 
 
 _CATCHABLE: dict[type[LimitExceeded], type[LimitExceeded]] = {

@@ -13,7 +13,7 @@ from loopspan._scopes.flow import Flow, Invoke, Outcome
 from loopspan._scopes.options import LoopOptions
 from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError, RunNotClosed
-from loopspan.lifecycle import StopReason
+from loopspan.reasons import StopReason
 from loopspan.usage import Budget
 from loopspan.values import End
 
@@ -96,7 +96,9 @@ def agent_loop(
 
 
 def agent_loop(name: Any = None, **options: Any) -> Any:
-    """Make a loop a run: `@agent_loop`, `@agent_loop("name", …)`, or `with agent_loop("name", …) as run:`.
+    """Make a loop a run, as a decorator or a block.
+
+    `@agent_loop`, `@agent_loop("name", …)`, or `with agent_loop("name", …) as run:`.
 
     `name`: the agent's, from the function where it is left out. `max_steps`: steps that may be opened. `deadline`:
     seconds or timedelta of active time, checked at every boundary. `budget`: a `Budget`, checked before a request

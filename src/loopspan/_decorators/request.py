@@ -136,7 +136,9 @@ def model_request(
 
 
 def model_request(function: Any = None, /, **options: Any) -> Any:
-    """Record what calls the model: `@model_request(provider=…, model=…)`, or `with model_request(…) as request:`.
+    """Record what calls the model, as a decorator or a block.
+
+    `@model_request(provider=…, model=…)`, or `with model_request(…) as request:`.
 
     `provider`, `model`: text, a function of the call's arguments, or left out (the bound `model` argument, the answer).
     `retry`: a `Retry`; `timeout`: seconds or timedelta an attempt. `read(answer)` reads answers of a shape that loopspan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from opentelemetry.context import Context, attach, create_key, get_current, get_value, set_value
 from opentelemetry.trace import set_span_in_context
@@ -25,6 +25,9 @@ class Scope:
     """
 
     __slots__ = ("handle", "parent", "run")
+
+    reads: ClassVar[str] = ""
+    """Which results are not results yet: "streams", or "managers" too; nothing by default."""
 
     def __init__(self, run: Run, parent: Scope | None, handle: Handle | None = None) -> None:
         self.run = run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loopspan import _guard, _redact
 from loopspan._scopes.flow import Outcome
 from loopspan.errors import LoopspanError, UnresolvedSideEffect
-from loopspan.lifecycle import StopReason
+from loopspan.reasons import StopReason
 from loopspan.values import End, Streamed
 
 if TYPE_CHECKING:

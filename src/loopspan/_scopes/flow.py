@@ -19,6 +19,7 @@ from opentelemetry.context import Context
 
 from loopspan import _clock
 from loopspan._scopes.context import Scope
+from loopspan._scopes.streams import StreamProxy, is_manager, is_stream
 from loopspan.errors import CallTimeout
 from loopspan.values import Streamed
 
@@ -97,13 +98,30 @@ def _adopted(flow: Flow, command: Invoke, value: Any) -> Any:
     """What to hand out in place of a value that is not the result yet; None for an ordinary value."""
     if value is None or isinstance(value, str | int | dict | list):
         return None
+    if inspect.isawaitable(value) and not inspect.isgenerator(value):
+        return _continued(flow, command, value)
+    return _adopted_late(flow, command, value)
+
+
+def _adopted_late(flow: Flow, command: Invoke, value: Any) -> Any:
+    """`_adopted` for what was awaited already."""
     if inspect.isgenerator(value):
         return relay(flow, command, value)
     if inspect.isasyncgen(value):
         return relay_async(flow, command, value)
-    if inspect.isawaitable(value):
-        return _continued(flow, command, value)
-    return None
+    return _streamed(flow, command, value)
+
+
+def _streamed(flow: Flow, command: Invoke, value: Any) -> Any:
+    """A proxy of an SDK's stream or stream manager, where the scope reads such; None for other values."""
+    wanted = command.scope.reads
+    if not ((wanted and is_stream(value)) or (wanted == "managers" and is_manager(value))):
+        return None
+
+    def finish(snapshot: Any, error: BaseException | None) -> None:
+        _concluded(flow, Outcome(error=error) if error is not None else Outcome(snapshot))
+
+    return StreamProxy(value, command.scope, finish)
 
 
 def _perform(command: Command) -> Outcome:
@@ -150,7 +168,12 @@ async def _continued(flow: Flow, command: Invoke, awaitable: Any) -> Any:
 
 async def _driven(flow: Flow, step: Command | Outcome) -> Any:
     while not isinstance(step, Outcome):
-        step = _advance(flow, await _perform_async(step))
+        outcome = await _perform_async(step)
+        if outcome.error is None and isinstance(step, Invoke) and step.body:
+            adopted = _adopted_late(flow, step, outcome.value)
+            if adopted is not None:
+                return adopted
+        step = _advance(flow, outcome)
     return step.unwrap()
 
 

@@ -130,6 +130,8 @@ class RequestAttempt(Scope):
 
     __slots__ = ("_accumulator", "_answer", "_chunks", "_observed", "_open", "_totals", "number", "request")
 
+    reads = "managers"
+
     def __init__(self, request: Request, backoff: float | None = None) -> None:
         super().__init__(request.run, current_scope())
         request.attempts += 1

@@ -20,7 +20,7 @@ from loopspan._scopes.limits import Limits
 from loopspan._scopes.options import LoopOptions
 from loopspan._scopes.steps import Steps
 from loopspan.errors import ConfigurationError, RunClosed, StoreRequired
-from loopspan.lifecycle import Lifecycle, StopReason, SuspendReason
+from loopspan.reasons import Lifecycle, StopReason, SuspendReason
 from loopspan.usage import Cost, Usage
 from loopspan.values import Answer
 
@@ -39,6 +39,8 @@ class Run(Scope):
         "configured_model", "decision", "instance", "last_answer", "last_response_model", "ledger", "limits", "options",
         "parent_run", "prices", "recorder", "steps_", "unconfirmed",
     )  # fmt: skip
+
+    reads = "streams"
 
     def __init__(self, options: LoopOptions, arguments: Mapping[str, Any], instance: Any = None) -> None:
         if options.durable:

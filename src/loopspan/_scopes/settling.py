@@ -63,9 +63,9 @@ def _ask(
     recorder, where = call.run.recorder, {**call.where(), "attempt": attempt.number}
     span = recorder.open(e.ReconcileRequested(**where), call.place())
     truth: Reconciled[Any] | None = None
-    for number in range(1, TRIES + 1):
-        if number > 1:
-            recorder.add(e.ReconcileRequested(**where, tries=number), span)
+    tries = 0
+    while tries < TRIES:
+        tries += 1
         answer = yield Invoke(call, _asker(call), (_intent(call, attempt, arguments),), {}, body=False)
         truth = _told(answer)
         if truth is not None or isinstance(answer.error, CANCELS):
@@ -74,11 +74,11 @@ def _ask(
         if slept.error is not None:
             break
     if truth is None:
-        recorder.add(e.ReconcileUnresolved(**where, tries=number), span)
+        recorder.add(e.ReconcileUnresolved(**where, tries=tries), span)
     else:
         _resolved(call, attempt, truth.outcome, span)
     known = "unknown" if truth is None else truth.outcome
-    recorder.end(e.ReconcileSpanClosed(**where, outcome=known, tries=number), span)
+    recorder.end(e.ReconcileSpanClosed(**where, outcome=known, tries=tries), span)
     return truth
 
 

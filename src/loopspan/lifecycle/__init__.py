@@ -9,16 +9,8 @@ from __future__ import annotations
 
 from loopspan import events as e
 from loopspan.lifecycle import approvals, calls, effects, runs
-from loopspan.lifecycle.state import (
-    NEW,
-    Lifecycle,
-    Refusal,
-    Result,
-    Rule,
-    State,
-    StopReason,
-    SuspendReason,
-)
+from loopspan.lifecycle.state import NEW, Refusal, Result, Rule, State
+from loopspan.reasons import Lifecycle, StopReason, SuspendReason
 
 __all__ = ["NEW", "RULES", "WHILE_SUSPENDED", "Lifecycle", "Refusal", "State", "StopReason", "SuspendReason", "advance"]
 

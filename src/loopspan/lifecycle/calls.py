@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from loopspan import events as e
-from loopspan.lifecycle.state import CallState, Lifecycle, Refusal, Result, State, key, open_call, with_call
+from loopspan.lifecycle.state import CallState, Refusal, Result, State, key, open_call, with_call
+from loopspan.reasons import Lifecycle
 
 
 def opened(state: State, event: e.ToolCallOpened) -> Result:

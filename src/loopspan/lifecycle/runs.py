@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from loopspan import events as e
-from loopspan.lifecycle.state import Lifecycle, Refusal, Result, State, StopReason, SuspendReason
+from loopspan.lifecycle.state import Refusal, Result, State
+from loopspan.reasons import Lifecycle, StopReason, SuspendReason
 
 
 def started_again(state: State, event: e.RunStarted) -> Result:

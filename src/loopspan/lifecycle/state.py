@@ -3,46 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-
-class Lifecycle(StrEnum):
-    """The three states of a run."""
-
-    RUNNING = "running"
-    SUSPENDED = "suspended"
-    CLOSED = "closed"
-
-
-class StopReason(StrEnum):
-    """Why a run closed: the seed's twelve, and three that real loops need."""
-
-    SUCCESS = "success"
-    UNKNOWN_TOOL = "unknown_tool"
-    VALIDATION_ERROR = "validation_error"
-    PERMISSION_DENIED = "permission_denied"
-    APPROVAL_DENIED = "approval_denied"
-    APPROVAL_EXPIRED = "approval_expired"
-    TOOL_FAILED = "tool_failed"
-    RETRY_BUDGET_EXHAUSTED = "retry_budget_exhausted"
-    TIMEOUT = "timeout"
-    CANCELLED = "cancelled"
-    MAX_STEPS = "max_steps"
-    UNRESOLVED_SIDE_EFFECT = "unresolved_side_effect"
-    MODEL_FAILED = "model_failed"
-    BUDGET_EXHAUSTED = "budget_exhausted"
-    LOOP_ERROR = "loop_error"
-
-
-class SuspendReason(StrEnum):
-    """Why a run waits, the gravest last. A suspend reason never closes a run."""
-
-    PENDING_APPROVAL = "pending_approval"
-    UNKNOWN_SIDE_EFFECT = "unknown_side_effect"
-    MANUAL_INTERVENTION = "manual_intervention"
-
+from loopspan.reasons import Lifecycle, StopReason, SuspendReason
 
 GRAVITY = {reason: rank for rank, reason in enumerate(SuspendReason)}
 

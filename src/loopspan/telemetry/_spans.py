@@ -82,14 +82,14 @@ def finish(handle: Handle, failed: bool, end: int) -> None:
 class NullWriter:
     """For runs that are not sampled: nothing is written, and the caller's own spans see the run's context."""
 
-    __slots__ = ("_handle",)
+    __slots__ = ("_root",)
 
     def __init__(self, root: Span) -> None:
-        self._handle = Handle(root, {}, 0)
+        self._root = root
 
     def start(self, name: str, kind: SpanKind, place: Place, own: Attributes, start: int) -> Handle:
-        """The root's handle."""
-        return self._handle
+        """The root's span, with what metrics need to know."""
+        return Handle(self._root, own, start)
 
     def event(self, handle: Handle, name: str, attributes: Attributes, time: int) -> None:
         """Nothing."""

@@ -14,7 +14,9 @@ from loopspan._scopes.context import active_scope
 from loopspan._scopes.flow import Flow, Outcome, drive, drive_async, untouched
 from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError, LoopspanError, UnknownTool, ValidationRejected
+from loopspan.reasons import StopReason
 from loopspan.toolbox.arguments import Signature
+from loopspan.toolbox.schemas import schema
 
 __all__ = ["Toolbox"]
 
@@ -57,6 +59,13 @@ class Toolbox:
     def names(self) -> list[str]:
         """The names of the tools, in the order given."""
         return list(self._entries)
+
+    def schemas(self, dialect: str) -> list[dict[str, Any]]:
+        """What a model is told of the tools: `dialect` is "openai-chat", "openai-responses" or "anthropic".
+
+        Raises ConfigurationError for another dialect.
+        """
+        return [schema(dialect, name, entry.function, entry.signature) for name, entry in self._entries.items()]
 
     def call(self, name: str, arguments: Any, *, call_id: str | None = None, on_error: str = "raise") -> Any:
         """Check what a model wrote and call the tool.
@@ -125,6 +134,6 @@ def _returned(error: LoopspanError, on_error: str) -> str:
     """The text for the model; limits, and all that is no Exception, are raised all the same."""
     if on_error == "raise" or not isinstance(error, Exception):
         raise error
-    cause = error.__cause__ if error.stop_reason == "tool_failed" else None
+    cause = error.__cause__ if error.stop_reason is StopReason.TOOL_FAILED else None
     text = "" if cause is None else _guard.contained("str", str, cause, default="")
     return f"Error: {error}{f': {text}' if text else ''}"

@@ -2,13 +2,13 @@
 
 In the result, input includes cache reads and cache writes, and output includes reasoning; what is unknown is None.
 
-`genai_prices.extract_usage` (0.2.3) does a related job and agrees with these rules, where both know a form, for OpenAI,
-Azure, Anthropic, Bedrock Converse, Gemini, Mistral and OpenRouter. What keeps it from being used here: it must be told
-the provider and the API, it cannot tell them from the answer; it takes mappings with the names of the wire only, no SDK
-object; a main field that is missing, None or of another type makes it raise, and the fields that were right are lost;
-it takes negative counts, fractions and 2**70 as they come; it has no form for Ollama, LangChain, DeepSeek's
-`prompt_cache_hit_tokens` or the cache fields that LiteLLM adds; for xAI it adds reasoning to the output even where the
-answer's total says that it is in there; and it leaves out what Anthropic's compaction used.
+`genai_prices.extract_usage` (0.2.3) does a related job and finds the same counts for OpenAI, Azure, Groq, OpenRouter,
+Anthropic, Bedrock Converse and Gemini. What keeps it from being used here: it must be told the provider and the API; it
+raises for a model that it does not know, and for Ollama and LiteLLM; it takes dicts with the names of the wire, no
+object of an SDK; a main field that is missing, None, negative or of another type makes it raise, and the fields that
+were right are lost; a fraction or 2**70 is a count; a part that was not reported reads as 0. It does not read
+DeepSeek's `prompt_cache_hit_tokens` or Moonshot's `cached_tokens`, adds xAI's reasoning to the output also where the
+answer's total says that it is in there, and leaves out what Anthropic's compaction used.
 """
 
 from __future__ import annotations

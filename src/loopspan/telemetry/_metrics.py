@@ -1,0 +1,210 @@
+"""From accepted events to metrics. No id is ever an attribute; names from outside are bounded, the rest is one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.trace import set_span_in_context
+
+from loopspan import events as e
+from loopspan import semconv
+from loopspan.telemetry._instruments import Instruments
+from loopspan.telemetry._spans import Handle
+
+NAMES_LIMIT = 200
+"""Different models, tools or agents that get a series of their own; further ones are counted as `_OTHER`."""
+
+_SECOND = 1_000_000_000
+_NO_CONTEXT = Context()
+
+
+class MetricRecorder:
+    """Records the metrics of one run."""
+
+    __slots__ = ("_agent", "_instruments", "_tool_calls", "_unknown", "_unlisted")
+
+    def __init__(self, instruments: Instruments, agent: str) -> None:
+        self._instruments = instruments
+        self._agent = {semconv.AGENT: self._bounded(semconv.AGENT, agent)}
+        self._unlisted: set[tuple[Any, ...]] = set()
+        self._unknown: dict[tuple[Any, ...], str] = {}
+        self._tool_calls = 0
+
+    def _bounded(self, key: str, name: str) -> str:
+        known = self._instruments.known.setdefault(key, set())
+        if name in known:
+            return name
+        if len(known) >= NAMES_LIMIT:
+            return semconv.OTHER
+        known.add(name)
+        return name
+
+    def event(self, event: e.Event, time: int, handle: Handle) -> None:
+        """Record what `event` means for metrics, inside the context of its span, so that exemplars find the trace."""
+        rule = _RULES.get(type(event))
+        if rule is not None:
+            rule(self, event, time, handle)
+
+    def _record(self, name: str, value: float, attributes: dict[str, Any], handle: Handle) -> None:
+        self._instruments.record(name, value, attributes, set_span_in_context(handle.span, _NO_CONTEXT))
+
+    # the run
+
+    def _started(self, event: e.RunStarted, time: int, handle: Handle) -> None:
+        self._record(semconv.M_RUN_STARTED, 1, self._agent, handle)
+
+    def _closed(self, event: e.RunTraceClosed, time: int, handle: Handle) -> None:
+        for tool in self._unknown.values():
+            self._record(semconv.M_UNKNOWN, 1, {**_tool(tool), semconv.RESOLUTION: "unresolved"}, handle)
+        reason = {**self._agent, semconv.STOP_REASON: event.stop_reason}
+        self._record(semconv.M_RUN_CLOSED, 1, reason, handle)
+        self._record(semconv.M_RUN_ACTIVE, event.active_s, reason, handle)
+        self._record(semconv.M_CONCURRENCY, event.concurrency_peak, self._agent, handle)
+        agent = {**self._agent, **_error(handle)}
+        self._record(semconv.M_INVOKE_AGENT_DURATION, (time - handle.start) / _SECOND, agent, handle)
+        self._record(semconv.M_INVOKE_AGENT_INFERENCE_CALLS, event.model_calls, self._agent, handle)
+        self._record(semconv.M_INVOKE_AGENT_TOOL_CALLS, self._tool_calls, self._agent, handle)
+
+    def produced(self, events: int) -> None:
+        """The run is closed and has written this many events."""
+        self._instruments.record(semconv.M_PRODUCED, events, {semconv.KIND: "event"})
+
+    def _step_closed(self, event: e.StepClosed, time: int, handle: Handle) -> None:
+        self._record(semconv.M_STEP_DURATION, (time - handle.start) / _SECOND, self._agent, handle)
+        for kind, tokens in (("input", event.input_tokens), ("output", event.output_tokens)):
+            if tokens is not None:
+                self._record(semconv.M_STEP_TOKENS, tokens, {**self._agent, semconv.TOKEN_TYPE: kind}, handle)
+
+    # requests
+
+    def _request(self, handle: Handle) -> dict[str, Any]:
+        own = handle.own
+        attributes = {semconv.OPERATION: own.get(semconv.OPERATION, semconv.CHAT)}
+        provider, model = own.get(semconv.PROVIDER), own.get(semconv.REQUEST_MODEL)
+        if provider is not None:
+            attributes[semconv.PROVIDER] = self._bounded(semconv.PROVIDER, provider)
+        if model is not None:
+            attributes[semconv.REQUEST_MODEL] = self._bounded(semconv.REQUEST_MODEL, model)
+        return attributes
+
+    def _answered(self, event: e.ModelResponded, time: int, handle: Handle) -> None:
+        attributes = self._request(handle)
+        self._duration(attributes, time, handle)
+        if not event.usage_known:
+            self._record(semconv.M_USAGE_UNKNOWN, 1, _without_operation(attributes), handle)
+
+    def _failed(self, event: e.ModelFailed, time: int, handle: Handle) -> None:
+        self._duration({**self._request(handle), **_error(handle)}, time, handle)
+
+    def _duration(self, attributes: dict[str, Any], time: int, handle: Handle) -> None:
+        seconds = (time - handle.start) / _SECOND
+        self._record(semconv.M_INFERENCE_DURATION, seconds, attributes, handle)
+        self._record(semconv.M_141_OPERATION_DURATION, seconds, attributes, handle)
+
+    def _used(self, event: e.UsageObserved, time: int, handle: Handle) -> None:
+        attributes = self._request(handle)
+        spent = {**attributes, semconv.TOKEN_MODALITY: "unknown"}
+        for field, name in _TOKENS:
+            tokens = getattr(event, field)
+            if tokens is not None:
+                self._record(name, tokens, spent, handle)
+        for tokens, name, kind in (
+            (event.input_tokens, semconv.M_OPERATION_INPUT, "input"),
+            (event.output_tokens, semconv.M_OPERATION_OUTPUT, "output"),
+        ):
+            if tokens is not None:
+                self._record(name, tokens, attributes, handle)
+                self._record(semconv.M_141_TOKEN_USAGE, tokens, {**attributes, semconv.TOKEN_TYPE: kind}, handle)
+        self._cost(event, _without_operation(attributes), handle)
+
+    def _cost(self, event: e.UsageObserved, attributes: dict[str, Any], handle: Handle) -> None:
+        if event.unpriced:
+            self._record(semconv.M_COST_UNPRICED, 1, attributes, handle)
+        if event.cost is not None:
+            currency = {semconv.CURRENCY: event.currency, semconv.COST_SOURCE: event.cost_source}
+            self._record(semconv.M_COST, float(event.cost), {**attributes, **currency}, handle)
+
+    # calls
+
+    def _opened(self, event: e.ToolCallOpened, time: int, handle: Handle) -> None:
+        self._tool_calls += 1
+        if not event.known:
+            self._unlisted.add(_key(event))
+
+    def _call_closed(self, event: e.ToolCallClosed, time: int, handle: Handle) -> None:
+        tool: dict[str, Any] = {}
+        if _key(event) in self._unlisted:
+            self._unlisted.discard(_key(event))
+        else:
+            tool = _tool(self._bounded(semconv.TOOL_NAME, event.tool))
+        self._record(semconv.M_TOOL_CALLS, 1, {**tool, semconv.TOOL_OUTCOME: event.outcome}, handle)
+        seconds = (time - handle.start) / _SECOND
+        self._record(semconv.M_EXECUTE_TOOL_DURATION, seconds, {**tool, **_error(handle)}, handle)
+
+    def _attempted(self, event: e.ToolSpanClosed, time: int, handle: Handle) -> None:
+        tool = _tool(self._bounded(semconv.TOOL_NAME, event.tool))
+        attributes = {**tool, semconv.TOOL_OUTCOME: event.outcome, **_error(handle)}
+        self._record(semconv.M_TOOL_ATTEMPTS, 1, attributes, handle)
+
+    def _waited(self, event: Any, time: int, handle: Handle) -> None:
+        seconds = (time - event.started) / _SECOND
+        outcome = handle.own.get(semconv.APPROVAL_OUTCOME, "pending")
+        tool = _tool(self._bounded(semconv.TOOL_NAME, event.tool)) if event.tool else {}
+        self._record(semconv.M_APPROVAL_WAIT, seconds, {**tool, semconv.APPROVAL_OUTCOME: outcome}, handle)
+        waiting = {**self._agent, semconv.SUSPEND_REASON: "pending_approval"}
+        self._record(semconv.M_RUN_WAITING, seconds, waiting, handle)
+
+    def _became_unknown(self, event: e.UnknownSideEffect, time: int, handle: Handle) -> None:
+        self._unknown[_key(event)] = self._bounded(semconv.TOOL_NAME, event.tool)
+
+    def _resolved(self, event: Any, time: int, handle: Handle) -> None:
+        tool = self._unknown.pop(_key(event), None)
+        if tool is not None:
+            self._record(semconv.M_UNKNOWN, 1, {**_tool(tool), semconv.RESOLUTION: event.outcome}, handle)
+
+
+_TOKENS = (
+    ("input_tokens", semconv.M_USAGE + "input_tokens"),
+    ("output_tokens", semconv.M_USAGE + "output_tokens"),
+    ("cache_read_tokens", semconv.M_USAGE + "cache_read.input_tokens"),
+    ("cache_write_tokens", semconv.M_USAGE + "cache_write.input_tokens"),
+    ("reasoning_tokens", semconv.M_USAGE + "reasoning.output_tokens"),
+)
+
+
+def _key(event: Any) -> tuple[Any, ...]:
+    return (event.step, event.call_id, event.ordinal)
+
+
+def _tool(name: str) -> dict[str, Any]:
+    return {semconv.TOOL_NAME: name}
+
+
+def _error(handle: Handle) -> dict[str, Any]:
+    kind = handle.own.get(semconv.ERROR_TYPE)
+    return {} if kind is None else {semconv.ERROR_TYPE: kind}
+
+
+def _without_operation(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if key != semconv.OPERATION}
+
+
+_RULES: dict[type[e.Event], Callable[[MetricRecorder, Any, int, Handle], None]] = {
+    e.RunStarted: MetricRecorder._started,
+    e.RunTraceClosed: MetricRecorder._closed,
+    e.StepClosed: MetricRecorder._step_closed,
+    e.ModelResponded: MetricRecorder._answered,
+    e.ModelFailed: MetricRecorder._failed,
+    e.UsageObserved: MetricRecorder._used,
+    e.ToolCallOpened: MetricRecorder._opened,
+    e.ToolCallClosed: MetricRecorder._call_closed,
+    e.ToolSpanClosed: MetricRecorder._attempted,
+    e.ApprovalDecisionReceived: MetricRecorder._waited,
+    e.ApprovalExpired: MetricRecorder._waited,
+    e.HumanWait: MetricRecorder._waited,
+    e.UnknownSideEffect: MetricRecorder._became_unknown,
+    e.ReconcileResolved: MetricRecorder._resolved,
+    e.ManualDecisionReceived: MetricRecorder._resolved,
+}
