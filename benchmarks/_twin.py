@@ -101,7 +101,7 @@ class _Writing:
         self._kept = kept
         self._number = {_id(span): number for number, span in enumerate(kept.ended)}
         self._parents = {span.parent.span_id for span in kept.ended if span.parent is not None}
-        self._lines = ["def replay(tracer):", "    start_span = tracer.start_span"]
+        self._lines = ["def replay(tracer):", "start_span = tracer.start_span"]
 
     def written(self) -> tuple[str, dict[str, Any]]:
         """(source, its global names)."""

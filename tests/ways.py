@@ -92,6 +92,21 @@ PLACES: dict[str, Callable[[Act], Any]] = {
 }
 """Where in a loop `act` happens: with what in flight."""
 
+FAILURES = {place: "tool_failed" if "tool" in place else "model_failed" for place in PLACES} | {
+    "loop": "loop_error",
+    "sub-agent": "tool_failed",
+}
+"""Why the loop ends when `act` raises there."""
+
+
+def raises(error: BaseException) -> Act:
+    """An act that raises `error`."""
+
+    def act() -> None:
+        raise error
+
+    return act
+
 
 def loop_of(kind: str, act: Act, **options: Any) -> Callable[[], Any]:
     """A decorated loop: one request, then `act`; the generators yield before and after it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from opentelemetry.trace import Link, set_span_in_context
+from opentelemetry.trace import set_span_in_context
 
 import loopspan
-from loopspan import Answer, Call, Cost, Reconciled, Retry, Usage, _config, semconv
+from loopspan import Answer, Call, Cost, Reconciled, Retry, Usage, _config
 from loopspan import events as e
 from loopspan._journal import Entry
 from loopspan._runtime import Recorder
@@ -101,10 +101,8 @@ class Fed:
         self.recorder = Recorder(run_id, _config.current())
         self.call = {"step": 1, "call_id": "call_1", "ordinal": 1, "tool": "pay"}
         self.attempt = {**self.call, "attempt": 1}
-        links: list[Link]
         place, links = parent_place()
-        identity = {semconv.RUN_ID: run_id, semconv.AGENT: "seed"}
-        self.recorder.begin(lambda root: e.RunStarted(agent="seed"), place, links, identity, _config.current())
+        self.recorder.begin(lambda root: e.RunStarted(agent="seed"), place, links, _config.current())
         self.step = self.open(e.StepStarted(step=1), self.recorder.root)
         opened = e.ToolCallOpened(**self.call, effect=effect, needs_approval=needs_approval, digest="d")
         self.span = self.open(opened, self.step)

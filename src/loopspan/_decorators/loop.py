@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from loopspan._decorators.wrapping import Function, Starter, kind, wrap
+from loopspan._scopes.commands import Flow, Invoke, Outcome
 from loopspan._scopes.endings import Ending
-from loopspan._scopes.flow import Flow, Invoke, Outcome
 from loopspan._scopes.options import LoopOptions
 from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError, RunNotClosed

@@ -9,8 +9,9 @@ from typing import Any, TypeVar, overload
 
 from loopspan import _guard
 from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
+from loopspan._scopes.commands import Flow, Outcome
 from loopspan._scopes.context import active_scope
-from loopspan._scopes.flow import Flow, Outcome
+from loopspan._scopes.nesting import outer_attempt, run_inner
 from loopspan._scopes.options import RequestOptions
 from loopspan._scopes.request import Request, RequestAttempt
 from loopspan._scopes.requesting import run_request
@@ -85,6 +86,9 @@ def _starter(options: RequestOptions, facts: Function) -> Starter:
         if scope is None:
             outside(getattr(facts.call, "__qualname__", "a model request"))
             return None
+        outer = outer_attempt(scope)
+        if outer is not None:
+            return run_inner(outer, options, facts.call, args, kwargs)
         return _request(scope.run, options, facts, args, kwargs)
 
     return start

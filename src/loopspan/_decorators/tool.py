@@ -11,8 +11,8 @@ from loopspan import _guard
 from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
 from loopspan._scopes.call import ToolCall, Verdict
 from loopspan._scopes.calling import Body, run_body
+from loopspan._scopes.commands import Flow, Outcome
 from loopspan._scopes.context import active_scope
-from loopspan._scopes.flow import Flow, Outcome
 from loopspan._scopes.options import ToolOptions
 from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError, NoActiveRun, ValidationRejected

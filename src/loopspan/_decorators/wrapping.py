@@ -9,7 +9,8 @@ from typing import Any
 
 from loopspan import _guard
 from loopspan._runtime import runtime
-from loopspan._scopes.flow import Begun, Flow, begin_flow, drive, drive_async, relaying, start_generator, untouched
+from loopspan._scopes.commands import Flow, untouched
+from loopspan._scopes.flow import Begun, begin_flow, drive, drive_async, relaying, start_generator
 from loopspan.errors import WrongKind
 
 Starter = Callable[[tuple[Any, ...], dict[str, Any]], Flow | None]

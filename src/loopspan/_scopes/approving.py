@@ -9,7 +9,7 @@ from typing import Any
 from loopspan import _clock, _guard, _redact
 from loopspan import events as e
 from loopspan._scopes.call import ToolCall
-from loopspan._scopes.flow import Command, Invoke, Outcome
+from loopspan._scopes.commands import Command, Invoke, Outcome
 from loopspan._scopes.proposals import canonical
 from loopspan.errors import ApprovalDenied, ApprovalExpired, CallTimeout, StoreRequired
 from loopspan.values import Approval, ApprovalRequest, Decision, seconds

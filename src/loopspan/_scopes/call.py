@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from loopspan import _guard, _redact
 from loopspan import events as e
+from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope, current_scope
-from loopspan._scopes.flow import Outcome
 from loopspan._scopes.options import ToolOptions
 from loopspan._scopes.proposals import canonical
 from loopspan._scopes.request import ending
@@ -92,6 +92,8 @@ class ToolCall(Scope):
         if failed is not None and call_id in (None, failed.call_id) and self._equals(failed):
             self.call_id, self.ordinal, self.id_source = failed.call_id, failed.ordinal, failed.id_source
             self.attempts = failed.attempts
+            if failed in self.step.results:
+                self.step.results.remove(failed)  # the logical call has one result, which is this one's
             return
         self.call_id, self.ordinal, self.id_source = self.step.proposals.identify(self.name, self.digest, call_id)
 

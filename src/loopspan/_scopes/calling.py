@@ -9,7 +9,7 @@ from loopspan import _redact
 from loopspan import events as e
 from loopspan._scopes import approving, settling
 from loopspan._scopes.call import ToolCall, Verdict
-from loopspan._scopes.flow import Command, Flow, Invoke, Outcome, Sleep
+from loopspan._scopes.commands import Command, Flow, Invoke, Outcome, Sleep
 from loopspan._scopes.request import CANCELS
 from loopspan.errors import RetryBudgetExhausted, ToolFailed, UnresolvedSideEffect
 from loopspan.telemetry._spans import Handle

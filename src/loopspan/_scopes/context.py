@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from opentelemetry.context import Context, attach, create_key, get_current, get_value, set_value
 from opentelemetry.trace import set_span_in_context
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from loopspan._scopes.steps import Step
 
 _KEY = create_key("loopspan-scope")
+_here: ContextVar[None] = ContextVar("loopspan-visit")
+"""Set while a generator's body runs: its token tells whether the body is left in the Context that it was entered in."""
+
+
+class Visit(NamedTuple):
+    """One stay in a generator's body, from an item that is asked for to the `yield`."""
+
+    outside: Context
+    inside: Context
+    token: Token[None]
 
 
 class Scope:
@@ -49,6 +60,25 @@ class Scope:
         """Make the former scope current again, where this one still is."""
         if get_value(_KEY) is self:
             attach(saved)
+
+    def resume(self, inside: Context | None) -> Visit:
+        """Enter for the next item of a generator, with what its body had attached at the last `yield`."""
+        outside = get_current()
+        if inside is None:
+            self.enter()
+        else:
+            attach(inside)
+        return Visit(outside, get_current(), _here.set(None))
+
+    def pause(self, visit: Visit) -> Context | None:
+        """Make current again what the consumer had; returns what the body has attached and not detached, if any."""
+        try:
+            _here.reset(visit.token)
+        except ValueError:
+            return None  # finalised in a foreign Context: what is current there is not ours
+        now = get_current()
+        attach(visit.outside)
+        return None if now is visit.inside else now
 
     def chunk(self, item: Any) -> None:
         """A streamed body has yielded `item`."""

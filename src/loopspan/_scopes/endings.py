@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopspan import _guard, _redact
-from loopspan._scopes.flow import Outcome
+from loopspan._scopes.commands import Outcome
 from loopspan.errors import LoopspanError, UnresolvedSideEffect
 from loopspan.reasons import StopReason
 from loopspan.values import End, Streamed

@@ -13,59 +13,15 @@ import contextvars
 import inspect
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from typing import Any, NamedTuple
+from typing import Any
 
 from opentelemetry.context import Context
 
 from loopspan import _clock
+from loopspan._scopes.commands import NOTHING, Command, Flow, Invoke, Outcome, Sleep
 from loopspan._scopes.context import Scope
 from loopspan._scopes.streams import StreamProxy, is_manager, is_stream
-from loopspan.errors import CallTimeout
 from loopspan.values import Streamed
-
-
-class Outcome(NamedTuple):
-    """How a piece of user code ended: `error` is None, or the very exception that it raised."""
-
-    value: Any = None
-    error: BaseException | None = None
-
-    def unwrap(self) -> Any:
-        """The value, or raise the error."""
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-
-class Invoke(NamedTuple):
-    """Run `function` inside `scope`; `timeout` in seconds. `body` is False for hooks: their result is a result."""
-
-    scope: Scope
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    timeout: float | None = None
-    body: bool = True
-
-    def call(self) -> Any:
-        """Call the function, here and now."""
-        return self.function(*self.args, **self.kwargs)
-
-    def late(self) -> CallTimeout:
-        """The error of a call that took too long."""
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        return CallTimeout(f"{name} took longer than its timeout of {self.timeout:g} s")
-
-
-class Sleep(NamedTuple):
-    """Wait between attempts."""
-
-    seconds: float
-
-
-Command = Invoke | Sleep
-Flow = Generator[Command, Outcome, Outcome]
-NOTHING = Outcome()
 
 
 def _advance(flow: Flow, outcome: Outcome | None) -> Command | Outcome:
@@ -98,7 +54,9 @@ def _adopted(flow: Flow, command: Invoke, value: Any) -> Any:
     """What to hand out in place of a value that is not the result yet; None for an ordinary value."""
     if value is None or isinstance(value, str | int | dict | list):
         return None
-    if inspect.isawaitable(value) and not inspect.isgenerator(value):
+    if inspect.isgenerator(value):
+        return relay(flow, command, value)
+    if inspect.isawaitable(value):
         return _continued(flow, command, value)
     return _adopted_late(flow, command, value)
 
@@ -209,31 +167,6 @@ async def _awaited(command: Invoke) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-class _Nowhere(Scope):
-    """Outside of every run: nothing is entered."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        """Without a run."""
-
-    def enter(self) -> Context:
-        """Nothing."""
-        return _EMPTY
-
-    def leave(self, saved: Context) -> None:
-        """Nothing."""
-
-
-_EMPTY = Context()
-_NOWHERE = _Nowhere()
-
-
-def untouched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
-    """The flow of a call that no run sees."""
-    return (yield Invoke(_NOWHERE, function, args, kwargs))
-
-
 def start_generator(flow: Flow) -> Generator[Any, Any, Any]:
     """A generator function's body: nothing happens before the first `next`."""
     reached = _to_body(flow)
@@ -258,9 +191,10 @@ def relay(flow: Flow, command: Invoke, inner: Generator[Any, Any, Any]) -> Gener
     scope = command.scope
     step: Callable[..., Any] = inner.send
     argument: Any = None
+    inside: Context | None = None
     outcome: Outcome
     while True:
-        saved = scope.enter()
+        visit = scope.resume(inside)
         try:
             item = step(argument)
         except StopIteration as stop:
@@ -270,26 +204,26 @@ def relay(flow: Flow, command: Invoke, inner: Generator[Any, Any, Any]) -> Gener
             outcome = Outcome(error=error)
             break
         finally:
-            scope.leave(saved)
+            inside = scope.pause(visit)
         scope.chunk(item)
         try:
             argument, step = (yield item), inner.send
         except GeneratorExit as error:
-            outcome = _closed(scope, inner, error)
+            outcome = _closed(scope, inside, inner, error)
             break
         except BaseException as error:
             argument, step = error, inner.throw
     return _concluded(flow, outcome).unwrap()
 
 
-def _closed(scope: Scope, inner: Generator[Any, Any, Any], error: GeneratorExit) -> Outcome:
-    saved = scope.enter()
+def _closed(scope: Scope, inside: Context | None, inner: Generator[Any, Any, Any], error: GeneratorExit) -> Outcome:
+    visit = scope.resume(inside)
     try:
         inner.close()
     except BaseException as other:
         return Outcome(error=other)
     finally:
-        scope.leave(saved)
+        scope.pause(visit)
     return Outcome(error=error)
 
 
@@ -313,9 +247,10 @@ def relaying(begin: Callable[..., Awaitable[Begun]]) -> Callable[..., AsyncGener
         scope = command.scope
         step: Callable[..., Coroutine[Any, Any, Any]] = inner.asend
         argument: Any = None
+        inside: Context | None = None
         outcome: Outcome
         while True:
-            saved = scope.enter()
+            visit = scope.resume(inside)
             try:
                 item = await step(argument)
             except StopAsyncIteration:
@@ -325,12 +260,12 @@ def relaying(begin: Callable[..., Awaitable[Begun]]) -> Callable[..., AsyncGener
                 outcome = Outcome(error=error)
                 break
             finally:
-                scope.leave(saved)
+                inside = scope.pause(visit)
             scope.chunk(item)
             try:
                 argument, step = (yield item), inner.asend
             except GeneratorExit as error:
-                outcome = await _closed_async(scope, inner, error)
+                outcome = await _closed_async(scope, inside, inner, error)
                 break
             except BaseException as error:
                 argument, step = error, inner.athrow
@@ -357,12 +292,14 @@ async def _begun(flow: Flow, command: Invoke, inner: AsyncGenerator[Any, Any]) -
 relay_async = relaying(_begun)
 
 
-async def _closed_async(scope: Scope, inner: AsyncGenerator[Any, Any], error: GeneratorExit) -> Outcome:
-    saved = scope.enter()
+async def _closed_async(
+    scope: Scope, inside: Context | None, inner: AsyncGenerator[Any, Any], error: GeneratorExit
+) -> Outcome:
+    visit = scope.resume(inside)
     try:
         await inner.aclose()
     except BaseException as other:
         return Outcome(error=other)
     finally:
-        scope.leave(saved)
+        scope.pause(visit)
     return Outcome(error=error)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loopspan import _answers, _clock, _guard, _redact, semconv
+from loopspan import _clock, _redact, semconv
 from loopspan import events as e
+from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope, current_scope
-from loopspan._scopes.flow import Outcome
 from loopspan._scopes.options import RequestOptions
 from loopspan._scopes.proposals import Proposal, canonical
+from loopspan._scopes.reading import Reader
 from loopspan.errors import CallTimeout, ConfigurationError, RetryBudgetExhausted
 from loopspan.usage import Cost, Usage
-from loopspan.values import Answer, Streamed
+from loopspan.values import Answer
 
 if TYPE_CHECKING:
     from loopspan._scopes.run import Run
@@ -27,6 +29,10 @@ def ending(error: BaseException) -> str:
     if isinstance(error, CallTimeout):
         return "timeout"
     return "cancelled" if isinstance(error, CANCELS) else "failed"
+
+
+_INHERITED = ("usage", "cost", "model", "finish_reasons", "tool_calls", "id", "content", "reasoning")
+"""What an attempt takes from the request inside of it."""
 
 
 class Request:
@@ -94,10 +100,19 @@ class Request:
         if not run.limits.may_retry(retry, self.attempts, error):
             return None
         wait = run.limits.backoff(retry, self.attempts)
-        where = {"step": self.step_number, "request_id": self.id, "attempt": self.attempts}
-        event = e.ModelRetry(**where, error_type=_redact.error_type(error), backoff_s=wait)
-        run.recorder.add(event, self.parent.handle)
+        self.record_retry(error, wait)
         return wait
+
+    def record_retry(self, error: BaseException, wait: float) -> None:
+        """The failed attempt is repeated after `wait` seconds."""
+        event = e.ModelRetry(
+            step=self.step_number,
+            request_id=self.id,
+            attempt=self.attempts,
+            error_type=_redact.error_type(error),
+            backoff_s=wait,
+        )
+        self.run.recorder.add(event, self.parent.handle)
 
     @property
     def step_number(self) -> int | None:
@@ -128,25 +143,25 @@ class Request:
 class RequestAttempt(Scope):
     """One attempt, as the body sees it: `answer` and `observe_totals` say what the result does not."""
 
-    __slots__ = ("_accumulator", "_answer", "_chunks", "_observed", "_open", "_totals", "number", "request")
+    __slots__ = ("_answer", "_inner", "_open", "_reader", "_totals", "inner_running", "number", "request")
 
     reads = "managers"
 
     def __init__(self, request: Request, backoff: float | None = None) -> None:
         super().__init__(request.run, current_scope())
-        request.attempts += 1
         self.request = request
-        self.number = request.attempts
         self._answer: Answer | None = None
         self._totals: tuple[Usage, Cost | None] | None = None
-        self._accumulator: _answers.Accumulator | None = None
-        self._chunks: list[Any] = []
-        self._observed = False
-        self._open = True
+        self._inner: tuple[Answer | None, BaseException | None] | None = None
+        self.inner_running = False
+        self._reader = Reader(request.options, request.provider, request.run.recorder.content.in_events)
         self._start(backoff)
 
     def _start(self, backoff: float | None) -> None:
         request, run = self.request, self.run
+        request.attempts += 1
+        self.number = request.attempts
+        self._open = True
         event = e.ModelRequested(
             **self._where(),
             operation=semconv.CHAT,
@@ -180,12 +195,27 @@ class RequestAttempt(Scope):
 
     def chunk(self, item: Any) -> None:
         """Read a streamed chunk."""
-        if self.request.options.read is not None:
-            self._chunks.append(item)
-            return
-        if self._accumulator is None:
-            self._accumulator = _answers.Accumulator(content=self.run.recorder.content.in_events)
-        self._accumulator.feed(item)
+        self._reader.chunk(item)
+
+    def next_inner(self, backoff: float | None) -> None:
+        """A request inside this one begins: it is this attempt, or the next one where one was made inside before."""
+        with self.run.recorder.lock:
+            self.inner_running = True
+            if self._inner is None or not self._open:
+                return
+            (answer, error), self._inner = self._inner, None
+            self._close()
+            if error is None:
+                self._responded(answer)
+            else:
+                self._failed(error)
+                self.request.record_retry(error, backoff or 0.0)
+            self._start(backoff)
+
+    def inner_done(self, answer: Answer | None, error: BaseException | None) -> None:
+        """The request inside is over; it is on record when this attempt is."""
+        self.inner_running = False
+        self._inner = (answer, error)
 
     def finish(self, outcome: Outcome) -> None:
         """The attempt is over: record what was answered and used, end the span."""
@@ -212,23 +242,13 @@ class RequestAttempt(Scope):
             self.request.step.in_flight -= 1
 
     def _read(self, value: Any) -> Answer | None:
-        if self._answer is not None:
-            return self._answer
-        read = self.request.options.read
-        if read is not None:
-            streamed = Streamed(tuple(self._chunks), value.value) if isinstance(value, Streamed) else value
-            return self._hook("read", read, streamed)
-        if self._accumulator is not None:
-            return self._accumulator.answer()
-        return _answers.read(value, self.request.provider)
-
-    def _hook(self, name: str, hook: Any, value: Any) -> Answer | None:
-        answer = _guard.contained(f"the {name}= hook", hook, value)
-        if answer is not None and not isinstance(answer, Answer):
-            problem = TypeError(f"{name}= returned {type(answer).__name__}: return a loopspan.Answer or None")
-            _guard.fault(f"the {name}= hook", problem)
-            return None
-        return answer
+        """Our own reading; what it lacks is taken from the request inside, so that usage counts once."""
+        own = self._answer if self._answer is not None else self._reader.read(value)
+        inner = None if self._inner is None else self._inner[0]
+        if own is None or inner is None:
+            return own or inner
+        missing = {name: getattr(inner, name) for name in _INHERITED if not getattr(own, name)}
+        return replace(own, **missing)
 
     def _responded(self, answer: Answer | None) -> None:
         known = self._observe(answer)
@@ -311,8 +331,7 @@ class RequestAttempt(Scope):
 
     def _not_understood(self, error: BaseException) -> None:
         """Answered and billed, but not understood: not a failure of the model."""
-        reader = self.request.options.read_error
-        answer = self._answer if reader is None else self._hook("read_error", reader, error)
+        answer = self._reader.read_error(error) or self._answer
         known = self._observe(answer)
         answer = answer or Answer()
         self._record_response(answer, known)
@@ -324,9 +343,10 @@ class RequestAttempt(Scope):
 
     def _failed(self, error: BaseException) -> None:
         """No answer; what the body said before it broke still counts."""
+        partial = self._reader.partial()
         if self._answer is not None or self._totals is not None:
             self._observe(self._answer)
-        elif self._accumulator is not None and (partial := self._accumulator.answer()) is not None and partial.usage:
+        elif partial is not None:
             self._observe(partial)
         recorder = self.run.recorder
         if recorder.listening:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from loopspan._scopes.flow import Flow, Invoke, Sleep
+from loopspan._scopes.commands import Flow, Invoke, Sleep
 from loopspan._scopes.request import Request
 
 

@@ -12,12 +12,14 @@ from loopspan._runtime import Recorder, runtime
 from loopspan._scopes import endings
 from loopspan._scopes.ambient import Ambient, ambient, parent_place
 from loopspan._scopes.backfill import Backfill
+from loopspan._scopes.closing import closing_event, step_outcome
+from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.endings import Ending
-from loopspan._scopes.flow import Outcome
-from loopspan._scopes.ledger import Ledger, Tally, cost_field, usage_fields
+from loopspan._scopes.ledger import Ledger, Tally
 from loopspan._scopes.limits import Limits
 from loopspan._scopes.options import LoopOptions
+from loopspan._scopes.repeats import same_arguments
 from loopspan._scopes.steps import Steps
 from loopspan.errors import ConfigurationError, RunClosed, StoreRequired
 from loopspan.reasons import Lifecycle, StopReason, SuspendReason
@@ -35,7 +37,7 @@ class Run(Scope):
     """The handle of a run (`current_run()`, `with agent_loop(...) as run`)."""
 
     __slots__ = (
-        "__weakref__", "_children", "_left", "_model_calls", "_open", "_tool_attempts", "arguments", "backfill",
+        "__weakref__", "_children", "_left", "_model_calls", "_open", "tool_attempts", "arguments", "backfill",
         "configured_model", "decision", "instance", "last_answer", "last_response_model", "ledger", "limits", "options",
         "parent_run", "prices", "recorder", "steps_", "unconfirmed",
     )  # fmt: skip
@@ -63,7 +65,7 @@ class Run(Scope):
         self._open: dict[int, Scope] = {}
         self._children: weakref.WeakSet[Run] = weakref.WeakSet()
         self._model_calls = 0
-        self._tool_attempts = 0
+        self.tool_attempts = 0
         run_id = (facts.take_run_id() if facts else None) or _clock.new_id()
         self.recorder = Recorder(run_id, settings)
         self.ledger = Ledger()
@@ -243,7 +245,7 @@ class Run(Scope):
 
     def count_attempt(self) -> None:
         """A tool's body is entered."""
-        self._tool_attempts += 1
+        self.tool_attempts += 1
 
     # the end
 
@@ -263,8 +265,9 @@ class Run(Scope):
             for child in list(self._children):
                 child.close(Ending(StopReason.CANCELLED, "consumer_stopped"))
             pending = self._pending_calls()
-            self.steps_.close(_step_outcome(ending))
-            self._record_close(self._settled(ending), pending)
+            self.steps_.close(step_outcome(ending))
+            now = self.recorder.anchor.now()
+            self.recorder.end(closing_event(self, self._settled(ending), pending, now), self.handle, now)
         runtime.open_runs.discard(self)
         self._left.clear()
         if self.parent_run is not None:
@@ -285,30 +288,6 @@ class Run(Scope):
     def _pending_calls(self) -> list[dict[str, Any]] | None:
         step = self.steps_.current
         return (step.proposals.open_calls() or None) if step is not None else None
-
-    def _record_close(self, ending: Ending, pending: list[dict[str, Any]] | None) -> None:
-        recorder, limits, error = self.recorder, self.limits, ending.error
-        now = recorder.anchor.now()
-        descendants = self.ledger.descendants
-        event = e.RunTraceClosed(
-            stop_reason=ending.reason.value,
-            stop_detail=ending.detail,
-            error_type=None if error is None else _redact.error_type(error),
-            message=None if error is None else _redact.message(error, recorder.content),
-            actor="not_durable" if ending.reason is StopReason.UNRESOLVED_SIDE_EFFECT else None,
-            steps=self.steps_.number,
-            model_calls=self.ledger.own.requests,
-            tool_attempts=self._tool_attempts,
-            descendants=totals(descendants),
-            active_s=limits.active_s(now),
-            waiting_s=limits.waiting / 1_000_000_000,
-            concurrency_peak=limits.concurrency_peak,
-            pending_calls=pending,
-            unconfirmed=self.unconfirmed,
-            last_response_model=self.last_response_model,
-            **self.ledger.own.fields(),
-        )
-        recorder.end(event, self.handle, now)
 
     def abort(self, error: BaseException | None) -> None:
         """A run is closed by its parent through `close`."""
@@ -335,24 +314,6 @@ def _fact(facts: Ambient | None, name: str) -> str | None:
     return None if value is None else _redact.clean(value)
 
 
-def _step_outcome(ending: Ending) -> str:
-    if ending.error is None and ending.reason is not StopReason.CANCELLED:
-        return "ok"
-    if ending.reason is StopReason.UNRESOLVED_SIDE_EFFECT:
-        return "unknown"
-    return "cancelled" if ending.reason is StopReason.CANCELLED else "error"
-
-
-def totals(tally: Tally) -> dict[str, Any] | None:
-    """A tally as a nested field of an event; None where nothing was used."""
-    if tally.usage is None and not tally.cost.amounts and not tally.requests:
-        return None
-    out: dict[str, Any] = {"requests": tally.requests, "unpriced": tally.cost.unpriced, "cost": cost_field(tally.cost)}
-    if tally.usage is not None:
-        out.update(usage_fields(tally.usage), usage_incomplete=tally.usage.incomplete)
-    return out
-
-
 def call_of(scope: Scope) -> str | None:
     """The id of the tool call that a scope is inside of."""
     at: Scope | None = scope
@@ -362,17 +323,3 @@ def call_of(scope: Scope) -> str | None:
             return call.call_id
         at = at.parent
     return None
-
-
-def same_arguments(one: Any, other: Any) -> bool:
-    """Whether two calls got the same arguments: lists by identity and length, or by their last item; never digested."""
-    if len(one) != len(other):
-        return False
-    return all(_same(a, b) for a, b in zip(one, other, strict=True))
-
-
-def _same(one: Any, other: Any) -> bool:
-    (former, length), (now, now_length) = one, other
-    if length is None:
-        return former is now or (isinstance(now, str | int | float | bool | None) and former == now)
-    return length == now_length and (former is now or length == 0 or former[length - 1] is now[length - 1])

@@ -8,7 +8,7 @@ from typing import Any
 from loopspan import _guard
 from loopspan import events as e
 from loopspan._scopes.call import ToolAttempt, ToolCall, Verdict
-from loopspan._scopes.flow import Command, Invoke, Outcome, Sleep
+from loopspan._scopes.commands import Command, Invoke, Outcome, Sleep
 from loopspan._scopes.request import CANCELS
 from loopspan.errors import UnresolvedSideEffect
 from loopspan.telemetry._spans import Handle

@@ -27,10 +27,6 @@ class Event:
 E = TypeVar("E", bound=type[Event])
 
 
-shared = dataclass(slots=True, kw_only=True)
-"""For fields that several events share."""
-
-
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def event(cls: E) -> E:
     """Make `cls` a frozen, slotted, keyword-only dataclass and register it.
@@ -76,7 +72,7 @@ _FROZEN = {
 }
 
 
-@shared
+@dataclass(slots=True, kw_only=True)
 class Totals(Event):
     """Tokens and cost that were observed: None is unknown, never 0 in its place."""
 
@@ -91,7 +87,7 @@ class Totals(Event):
     unpriced: int = 0
 
 
-@shared
+@dataclass(slots=True, kw_only=True)
 class InRequest(Event):
     """Happens in attempt number `attempt` of one model request."""
 
@@ -100,7 +96,7 @@ class InRequest(Event):
     attempt: int
 
 
-@shared
+@dataclass(slots=True, kw_only=True)
 class InCall(Event):
     """Happens in one logical tool call: run, step, call id and the ordinal among equals name it."""
 

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 from loopspan import events as e
-from loopspan.lifecycle.state import Refusal, Result, State
+from loopspan.lifecycle.state import GRAVITY, NO_CALLS, CallState, Refusal, Result, State
 from loopspan.reasons import Lifecycle, StopReason, SuspendReason
+
+FROM_SUSPENDED = frozenset({StopReason.CANCELLED, StopReason.APPROVAL_EXPIRED})
 
 
 def started_again(state: State, event: e.RunStarted) -> Result:
     return Refusal("started_twice", "a run starts once: use another run id, or resume this one")
 
 
+def step_started(state: State, event: e.StepStarted) -> Result:
+    if event.step < state.step:
+        return Refusal("past_step", f"step {event.step} after step {state.step}: steps count upwards, take the next number")
+    if event.step == state.step:
+        return state
+    return state._replace(step=event.step, done=NO_CALLS)
+
+
 def checkpoint(state: State, event: e.CheckpointSaved) -> Result:
     return state._replace(checkpoint=True)
+
+
+def cancel_requested(state: State, event: e.CancelRequested) -> Result:
+    return state._replace(cancel_requested=True)
+
+
+def owner_changed(state: State, event: e.OwnerChanged) -> Result:
+    if event.fence <= state.fence:
+        return Refusal("old_fence", f"fence {event.fence} is not above {state.fence}: claim the run anew")
+    return state._replace(fence=event.fence)
+
+
+# suspend and resume
 
 
 def suspended(state: State, event: e.RunSuspended) -> Result:
@@ -20,47 +43,75 @@ def suspended(state: State, event: e.RunSuspended) -> Result:
         names = ", ".join(SuspendReason)
         return Refusal("suspend_reason", f"{event.reason!r} is not a reason to suspend: use one of {names}")
     reason = SuspendReason(event.reason)
-    if state.lifecycle is Lifecycle.SUSPENDED and reason is not SuspendReason.MANUAL_INTERVENTION:
-        return Refusal("suspended", "a suspended run can only become graver: manual_intervention")
-    missing = _not_waiting(state, reason)
-    if missing:
-        return Refusal("suspend_guard", missing)
+    refusal = _may_suspend(state, reason)
+    if refusal:
+        return refusal
+    calls = {key: _stale(call) for key, call in state.calls.items()}
+    return state._replace(lifecycle=Lifecycle.SUSPENDED, suspend_reason=reason, calls=calls)
+
+
+def _stale(call: CallState) -> CallState:
+    """A recheck from before the suspension says nothing about afterwards."""
+    approval = call.approval
+    if approval is None or approval.rechecked is None:
+        return call
+    return call._replace(approval=approval._replace(rechecked=None))
+
+
+def _may_suspend(state: State, reason: SuspendReason) -> Refusal | None:
+    if state.lifecycle is Lifecycle.SUSPENDED and (
+        state.suspend_reason is not SuspendReason.UNKNOWN_SIDE_EFFECT or reason is not SuspendReason.MANUAL_INTERVENTION
+    ):
+        return Refusal("suspended", f"the run is suspended ({state.suspend_reason}): resume it before it waits anew")
+    refusal = _waits_for(state, reason)
+    if refusal:
+        return refusal
+    if reason is SuspendReason.PENDING_APPROVAL and not state.checkpoint:
+        return Refusal("no_checkpoint", "pending_approval: record checkpoint_saved after approval_requested")
     busy = [call.tool for call in state.in_flight() if not call.subagent]
     if busy:
         return Refusal("attempt_in_flight", f"suspend when these attempts are over: {', '.join(busy)}")
-    return state._replace(lifecycle=Lifecycle.SUSPENDED, suspend_reason=reason)
-
-
-def _not_waiting(state: State, reason: SuspendReason) -> str | None:
-    """What is missing for a suspension with this reason."""
-    calls = state.calls.values()
-    if reason is SuspendReason.PENDING_APPROVAL:
-        if not any(call.waits_for_approval for call in calls):
-            return "pending_approval needs a call that waits for a decision"
-        if not state.checkpoint:
-            return "pending_approval needs checkpoint_saved first"
-    elif reason is SuspendReason.UNKNOWN_SIDE_EFFECT and not state.unknown():
-        return "unknown_side_effect needs a call whose outcome is unknown"
-    elif reason is SuspendReason.MANUAL_INTERVENTION and not any(call.manual for call in calls):
-        return "manual_intervention needs the event of that name first"
     return None
+
+
+_MISSING = {
+    SuspendReason.PENDING_APPROVAL: "no call waits for a decision: record approval_requested first",
+    SuspendReason.UNKNOWN_SIDE_EFFECT: "no call's outcome is unknown: record unknown_side_effect first",
+    SuspendReason.MANUAL_INTERVENTION: "no unknown call needs a person: record manual_intervention first",
+}
+
+
+def _waits_for(state: State, reason: SuspendReason) -> Refusal | None:
+    """The reason is the gravest of the waits; what a sub-agent waits for stands in its own run."""
+    waits = state.waits().values()
+    graver = [wait for wait in waits if GRAVITY[wait] > GRAVITY[reason]]
+    if graver:
+        gravest = max(graver, key=GRAVITY.__getitem__)
+        return Refusal("graver_wait", f"{reason}: a call waits for something graver, suspend with {gravest}")
+    if reason in waits or any(call.subagent and (call.in_flight or call.child_waits) for call in state.calls.values()):
+        return None
+    return Refusal("nothing_waits", f"{reason}: {_MISSING[reason]}")
 
 
 def resumed(state: State, event: e.RunResumed) -> Result:
     if state.lifecycle is not Lifecycle.SUSPENDED:
-        return Refusal("not_suspended", "only a suspended run can resume")
-    if state.suspend_reason is SuspendReason.PENDING_APPROVAL:
-        decided = any(
-            call.approval and (call.approval.over or call.approval.rechecked) for call in state.calls.values()
-        )
-        if not decided:
-            return Refusal("undecided", "resume after a decision was received and rechecked")
-    elif state.unknown():
-        return Refusal("unresolved", "resume after the unknown side effect was reconciled or decided by a person")
+        return Refusal("not_suspended", "only a suspended run can resume: this one is running, go on")
+    if any(call.unknown and not call.resend for call in state.calls.values()):
+        return Refusal("unresolved", "resume after the unknown side effect was reconciled, or a person said what happened")
+    busy = [call.tool for call in state.in_flight()]
+    if busy:
+        return Refusal("attempt_in_flight", f"record tool_failed (suspended) first for {', '.join(busy)}")
+    if state.suspend_reason is SuspendReason.PENDING_APPROVAL and not any(map(_decided, state.calls.values())):
+        return Refusal("undecided", "resume after a decision was received and rechecked")
     return state._replace(lifecycle=Lifecycle.RUNNING, suspend_reason=None, checkpoint=False)
 
 
-FROM_SUSPENDED = frozenset({StopReason.CANCELLED, StopReason.APPROVAL_EXPIRED})
+def _decided(call: CallState) -> bool:
+    approval = call.approval
+    return call.child_waits or (approval is not None and (approval.over or approval.rechecked is not None))
+
+
+# the end
 
 
 def closed(state: State, event: e.RunTraceClosed) -> Result:
@@ -68,7 +119,7 @@ def closed(state: State, event: e.RunTraceClosed) -> Result:
         names = ", ".join(StopReason)
         return Refusal("stop_reason", f"{event.stop_reason!r} does not close a run: use one of {names}")
     reason = StopReason(event.stop_reason)
-    refusal = _may_close(state, event, reason)
+    refusal = _may_close(state, event, reason) or _may_leave(state, reason)
     if refusal:
         return refusal
     return State(lifecycle=Lifecycle.CLOSED, stop_reason=reason)
@@ -76,22 +127,42 @@ def closed(state: State, event: e.RunTraceClosed) -> Result:
 
 def _may_close(state: State, event: e.RunTraceClosed, reason: StopReason) -> Refusal | None:
     if event.open_children:
-        return Refusal("open_children", f"{event.open_children} sub-agent runs are still open: they close first")
+        return Refusal("open_children", f"{event.open_children} sub-agent runs are still open: close them first")
     if reason is StopReason.SUCCESS and event.stop_detail:
-        return Refusal("detail_of_success", f"success has no detail, not even {event.stop_detail!r}")
+        return Refusal("detail_of_success", f"success has no detail, not even {event.stop_detail!r}: leave it out")
+    busy = [call.tool for call in state.in_flight()]
+    if busy:
+        return Refusal("attempt_in_flight", f"close when these attempts are over: {', '.join(busy)}")
     if reason is StopReason.UNRESOLVED_SIDE_EFFECT:
-        if not event.actor:
-            return Refusal("no_actor", "giving up on a side effect names who gave up (actor)")
-        return None
+        return None if event.actor else Refusal("no_actor", "say who gave up on the side effect: actor=")
     if state.unknown():
         return Refusal(
             "unknown_effect", f"{reason}: a side effect is unknown; reconcile it, or close unresolved_side_effect"
         )
-    if state.lifecycle is Lifecycle.SUSPENDED:
-        return None if reason in FROM_SUSPENDED else Refusal("suspended", f"{reason}: a suspended run resumes first")
-    busy = [call.tool for call in state.in_flight()]
-    if busy:
-        return Refusal("attempt_in_flight", f"close when these attempts are over: {', '.join(busy)}")
-    if any(call.waits_for_approval for call in state.calls.values()):
-        return Refusal("pending_approval", f"{reason}: a call still waits for its approval")
+    return None
+
+
+def _may_leave(state: State, reason: StopReason) -> Refusal | None:
+    """Whether what the run waits for may be left at that."""
+    if state.lifecycle is not Lifecycle.SUSPENDED:
+        if any(call.waits_for_approval for call in state.calls.values()):
+            return Refusal("pending_approval", f"{reason}: a call waits for its approval, close the call first")
+        return None
+    if reason is StopReason.UNRESOLVED_SIDE_EFFECT:
+        if state.suspend_reason is SuspendReason.PENDING_APPROVAL:
+            return Refusal("suspended", f"{reason}: nothing is unknown, the run waits for an approval; cancel it instead")
+        return None
+    if reason not in FROM_SUSPENDED:
+        return Refusal("suspended", f"{reason}: the run is suspended ({state.suspend_reason}), resume it first")
+    return _asked_for(state, reason)
+
+
+def _asked_for(state: State, reason: StopReason) -> Refusal | None:
+    """Nobody closes a waiting run by accident."""
+    if reason is StopReason.CANCELLED and not state.cancel_requested:
+        return Refusal("not_requested", "cancelled: a suspended run is cancelled on request, record cancel_requested first")
+    if reason is StopReason.APPROVAL_EXPIRED and not any(
+        call.refused == e.ApprovalExpired.name or call.child_waits for call in state.calls.values()
+    ):
+        return Refusal("not_expired", "approval_expired: no approval has expired, record approval_expired first")
     return None

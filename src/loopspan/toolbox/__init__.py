@@ -10,8 +10,9 @@ from loopspan import _guard
 from loopspan._decorators.tool import Tool, tool, tool_of
 from loopspan._scopes.call import ToolCall
 from loopspan._scopes.calling import Body, run_body
+from loopspan._scopes.commands import Flow, Outcome, untouched
 from loopspan._scopes.context import active_scope
-from loopspan._scopes.flow import Flow, Outcome, drive, drive_async, untouched
+from loopspan._scopes.flow import drive, drive_async
 from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError, LoopspanError, UnknownTool, ValidationRejected
 from loopspan.reasons import StopReason

@@ -1,0 +1,60 @@
+"""Reading what a body returned or streamed as an `Answer`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopspan import _answers, _guard
+from loopspan._scopes.options import RequestOptions
+from loopspan.values import Answer, Streamed
+
+
+class Reader:
+    """Reads the answer of one attempt: by the user's hook, or by the shapes that are known."""
+
+    __slots__ = ("_accumulator", "_chunks", "_content", "_options", "_provider")
+
+    def __init__(self, options: RequestOptions, provider: str | None, content: bool) -> None:
+        self._options = options
+        self._provider = provider
+        self._content = content
+        self._accumulator: _answers.Accumulator | None = None
+        self._chunks: list[Any] = []
+
+    def chunk(self, item: Any) -> None:
+        """One piece of a stream."""
+        if self._options.read is not None:
+            self._chunks.append(item)
+            return
+        if self._accumulator is None:
+            self._accumulator = _answers.Accumulator(content=self._content)
+        self._accumulator.feed(item)
+
+    def partial(self) -> Answer | None:
+        """What a stream said before it broke, where it said what it used."""
+        answer = None if self._accumulator is None else self._accumulator.answer()
+        return answer if answer is not None and answer.usage is not None else None
+
+    def read(self, value: Any) -> Answer | None:
+        """The answer; None where nobody can read it."""
+        if self._options.read is not None:
+            streamed = Streamed(tuple(self._chunks), value.value) if isinstance(value, Streamed) else value
+            return hook("read", self._options.read, streamed)
+        if self._accumulator is not None:
+            return self._accumulator.answer()
+        return _answers.read(value, self._provider)
+
+    def read_error(self, error: BaseException) -> Answer | None:
+        """What an exception of `parse_errors` says was answered and billed."""
+        reader = self._options.read_error
+        return None if reader is None else hook("read_error", reader, error)
+
+
+def hook(name: str, function: Any, value: Any) -> Answer | None:
+    """What a reading hook says; anything but an Answer or None is a fault."""
+    answer = _guard.contained(f"the {name}= hook", function, value)
+    if answer is None or isinstance(answer, Answer):
+        return answer
+    problem = TypeError(f"{name}= returned {type(answer).__name__}: return a loopspan.Answer or None")
+    _guard.fault(f"the {name}= hook", problem)
+    return None

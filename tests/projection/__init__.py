@@ -1,0 +1,1 @@
+"""What a run becomes outside of the process: spans, attributes, log events, exported bytes."""
