@@ -80,6 +80,9 @@ def checked(settings: Settings) -> Settings:
         raise ConfigurationError(f"semconv={settings.semconv!r}: give one of {', '.join(SEMCONV_VERSIONS)}")
     if settings.prices is not None and not callable(settings.prices):
         raise ConfigurationError(f"prices={settings.prices!r}: give a function (provider, model, usage) -> Cost | None")
+    for option in ("strict", "enabled"):
+        if not isinstance(getattr(settings, option), bool):
+            raise ConfigurationError(f"{option}={getattr(settings, option)!r}: give True or False")
     return settings
 
 

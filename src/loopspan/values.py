@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import random
@@ -15,6 +16,7 @@ from loopspan.usage import Cost, Usage
 T = TypeVar("T")
 Duration = float | dt.timedelta
 """Seconds, or a timedelta."""
+Errors = tuple[type[BaseException], ...]
 
 
 class Effect(StrEnum):
@@ -52,6 +54,37 @@ def function(value: Any, option: str) -> None:
         raise ConfigurationError(f"{option}={value!r}: give a function, or leave it out")
 
 
+def flag(value: Any, option: str) -> None:
+    """Raise ConfigurationError where `value` is no bool: text such as "no" would count as True."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{option}={value!r}: give True or False")
+
+
+def text(value: Any, option: str) -> None:
+    """Raise ConfigurationError where `value` is neither None nor text."""
+    if value is not None and not isinstance(value, str):
+        raise ConfigurationError(f"{option}={value!r}: give text, or leave it out")
+
+
+def several(value: Any, cls: type, option: str, what: str) -> None:
+    """Raise ConfigurationError where `value` is neither None nor a list or tuple of `cls`: `what`, in words."""
+    fits = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+    if value is not None and not (fits and all(isinstance(item, cls) for item in value)):
+        raise ConfigurationError(f"{option}={value!r}: give a list of {what}, or leave it out")
+
+
+def exceptions(value: Any, option: str) -> Errors:
+    """`value`, one exception class or several, as a tuple; raises ConfigurationError for anything else."""
+    classes = (value,) if isinstance(value, type) else value
+    if not isinstance(classes, Collection) or not all(_is_exception(cls) for cls in classes):
+        raise ConfigurationError(f"{option}={value!r}: give exception classes")
+    return tuple(classes)
+
+
+def _is_exception(cls: Any) -> bool:
+    return isinstance(cls, type) and issubclass(cls, BaseException)
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One logical tool call: which tool, with what, under which id (None where the provider gives none)."""
@@ -82,6 +115,16 @@ class Answer:
     completion_token_ids: Sequence[int] | None = None
     logprobs: Any = None
 
+    def __post_init__(self) -> None:
+        if self.usage is not None and not isinstance(self.usage, Usage):
+            raise ConfigurationError(f"Answer(usage={self.usage!r}): give a loopspan.Usage: Usage.parse makes one")
+        if self.cost is not None and not isinstance(self.cost, Cost):
+            raise ConfigurationError(f"Answer(cost={self.cost!r}): give a loopspan.Cost")
+        if self.tool_calls:
+            several(self.tool_calls, Call, "Answer(tool_calls)", "loopspan.Call")
+        if isinstance(self.finish_reasons, str):
+            raise ConfigurationError(f"Answer(finish_reasons={self.finish_reasons!r}): give a list of texts")
+
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
@@ -111,37 +154,52 @@ class Retry:
     """
 
     max_attempts: int = 3
-    on: tuple[type[BaseException], ...] = (Exception,)
+    on: Errors = (Exception,)
     wait: Duration | Callable[[int], float] | None = None
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        count(self.max_attempts, "Retry(max_attempts)")
-        if not self.on or not all(isinstance(cls, type) and issubclass(cls, BaseException) for cls in self.on):
-            raise ConfigurationError(f"Retry(on={self.on!r}): give a tuple of exception classes")
-        if not 0 <= self.jitter <= 1:
+        if count(self.max_attempts, "Retry(max_attempts)") is None:
+            raise ConfigurationError("Retry(max_attempts=None): give an integer: nothing is repeated without an end")
+        object.__setattr__(self, "on", exceptions(self.on, "Retry(on)"))
+        if not self.on:
+            raise ConfigurationError("Retry(on=()): give the exception classes that are worth another attempt")
+        if not isinstance(self.jitter, int | float) or not 0 <= self.jitter <= 1:
             raise ConfigurationError(f"Retry(jitter={self.jitter!r}): give a share from 0 to 1")
-        if not callable(self.wait) and self.wait not in (0, None):
+        if not callable(self.wait) and self.wait not in (0, dt.timedelta(0), None):
             seconds(self.wait, "Retry(wait)")
 
     def backoff(self, attempt: int) -> float:
-        """Seconds to wait after failed attempt number `attempt`."""
+        """Seconds to wait after failed attempt number `attempt`.
+
+        Raises what a function `wait` raises, ValueError where it returns no number.
+        """
         if callable(self.wait):
             base = float(self.wait(attempt))
+            if not math.isfinite(base):
+                raise ValueError(f"wait= returned {base}: return a finite number of seconds")
         elif self.wait is None:
-            base = min(0.5 * 2.0 ** (attempt - 1), 60.0)
+            base = doubling(attempt)
         else:
             base = self.wait.total_seconds() if isinstance(self.wait, dt.timedelta) else float(self.wait)
         return max(0.0, base * (1 - self.jitter * random()))
 
 
+def doubling(attempt: int) -> float:
+    """The wait in seconds after failed attempt number `attempt` that doubles from half a second to a minute."""
+    return min(0.5 * 2.0 ** min(attempt - 1, 7), 60.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A person's answer to an approval."""
+    """A person's answer to an approval. Raises ConfigurationError where `approved` is no bool: "no" is not a yes."""
 
     approved: bool
     by: str | None = None
     comment: str | None = None
+
+    def __post_init__(self) -> None:
+        flag(self.approved, "Decision(approved)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +234,10 @@ class Approval:
     decide: Callable[[ApprovalRequest], Any] | None = None
 
     def __post_init__(self) -> None:
-        seconds(self.expires_in, "Approval(expires_in)")
+        if seconds(self.expires_in, "Approval(expires_in)") is None:
+            raise ConfigurationError("Approval(expires_in=None): say how long a person has; expiry is never approval")
+        several(self.approvers, str, "Approval(approvers)", "names")
+        text(self.policy_version, "Approval(policy_version)")
         for option in ("when", "resource", "decide"):
             function(getattr(self, option), f"Approval({option})")
 
@@ -199,6 +260,10 @@ class Reconciled(Generic[T]):
 
     outcome: Literal["committed", "not_committed", "unknown"]
     result: T | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.outcome not in ("committed", "not_committed", "unknown"):
+            raise ConfigurationError(f"Reconciled({self.outcome!r}): use .committed(…), .not_committed(), .unknown()")
 
     @classmethod
     def committed(cls, result: T) -> Reconciled[T]:

@@ -12,7 +12,7 @@ from typing import Any
 
 LOOP = ("seeds", "004_66dbbc9ce8a7ba46.txt")
 TERMINUS2 = ("seeds", "000_e085db7759e8029c.txt")
-OUTPUT = "# 输出："
+OUTPUT = "# 输出："  # noqa: RUF001  # the colon that the document has
 """How the document says what its program prints."""
 
 _PROGRAM = re.compile(rf"^from __future__ import annotations$.*^{OUTPUT}[^\n]*$", re.MULTILINE | re.DOTALL)

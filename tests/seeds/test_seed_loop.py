@@ -122,7 +122,7 @@ def test_the_last_result_before_max_steps_is_not_claimed_as_filled_in(seed: Modu
 
 
 def test_attempts_that_are_used_up_close_retry_budget_exhausted(seed: ModuleType, captured):
-    """The seed counts every failure as `tool_retry`; here the last one, which is not repeated, is only `tool_failed`."""
+    """The seed counts every failure as `tool_retry`; here the last one, not repeated, is only `tool_failed`."""
     expected = seed.run_agent(seed.ScriptedModel(), Stuck(seed))
     tool = Stuck(seed)
     with pytest.raises(loopspan.RetryBudgetExhausted):
@@ -191,5 +191,5 @@ def test_the_printed_summaries_are_those_of_the_seed(seed: ModuleType, reason: S
 
 def test_every_stop_reason_of_the_seed_is_one(seed: ModuleType):
     """The seed's twelve; three more are for what real loops need."""
-    assert seed.FINAL_STOP_REASONS <= set(StopReason)
+    assert set(StopReason) >= seed.FINAL_STOP_REASONS
     assert set(StopReason) - seed.FINAL_STOP_REASONS == {"model_failed", "budget_exhausted", "loop_error"}

@@ -24,7 +24,7 @@ class AgentLoop:
     """What `agent_loop(...)` returns: a decorator, and a context manager that gives the run."""
 
     def __init__(self, name: str | None, **options: Any) -> None:
-        LoopOptions.parse(name or "agent", **options)
+        LoopOptions.parse("agent" if name is None else name, **options)
         self._name = name
         self._options = options
         self._entered: list[tuple[Run, Any]] = []

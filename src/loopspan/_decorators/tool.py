@@ -125,7 +125,7 @@ def tool(name: Any = None, **options: Any) -> Any:
         return _decorate(name, None, options)
     if name is not None and not isinstance(name, str):
         raise ConfigurationError(f"tool({name!r}): give the tool's name, as text, or put it on a function")
-    ToolOptions.parse(name or "tool", **options)
+    ToolOptions.parse("tool" if name is None else name, **options)
     return lambda function: _decorate(function, name, options)
 
 

@@ -87,6 +87,8 @@ class context:  # noqa: N801  # used as a function: `with loopspan.context(...)`
         for name in ("conversation_id", "subject", "goal", "run_id"):
             if said[name] is not None and not isinstance(said[name], str):
                 raise ConfigurationError(f"context({name}={said[name]!r}): give text")
+        if run_id == "":
+            raise ConfigurationError("context(run_id=''): give the id that the next run shall have, or leave it out")
         if parent is not None and not isinstance(parent, Context) and parent not in PARENTS:
             raise ConfigurationError(f"context(parent={parent!r}): give one of {', '.join(PARENTS)}, or a Context")
         self._said = {name: value for name, value in said.items() if value is not None}
@@ -112,9 +114,12 @@ class context:  # noqa: N801  # used as a function: `with loopspan.context(...)`
 def _checked(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     if attributes is None:
         return {}
+    if not isinstance(attributes, Mapping):
+        raise ConfigurationError(f"context(attributes={attributes!r}): give a mapping from text to values")
     for key, value in attributes.items():
         parts = value if isinstance(value, list | tuple) else (value,)
-        if not isinstance(key, str) or not all(isinstance(part, str | int | float | bool) for part in parts):
+        fits = all(isinstance(part, str | int | float | bool) for part in parts) and len(set(map(type, parts))) <= 1
+        if not isinstance(key, str) or not fits:
             raise ConfigurationError(
                 f"context(attributes={{{key!r}: {value!r}}}): give text, a number, a bool, or a list of one of these"
             )

@@ -41,6 +41,17 @@ def ask(call: ToolCall, arguments: Mapping[str, Any]) -> Generator[Command, Outc
     return ApprovalDenied(f"tool {call.name!r}: what was approved changed {_ROUNDS} times before it could be executed")
 
 
+def again(call: ToolCall, arguments: Mapping[str, Any]) -> Generator[Command, Outcome, Refusal]:
+    """Before an attempt that follows one whose effect did not happen: what was approved is looked at once more."""
+    asked: _Asked | None = call.approved
+    if asked is None or (call.verdict is not None and call.verdict.outcome == "unknown"):
+        return None
+    if call.run.recorder.anchor.now() >= asked.expires_at:
+        return _expired(asked)
+    refused, superseded = _recheck(asked, arguments)
+    return (yield from ask(call, arguments)) if superseded else refused
+
+
 class _Asked:
     """One request for approval."""
 
@@ -159,6 +170,7 @@ def _recheck(asked: _Asked, arguments: Mapping[str, Any]) -> tuple[Refusal, bool
     denied = call.permitted(arguments, started, "recheck")
     if denied is None:
         call.passed(started, "recheck")
+        call.approved = asked
     return denied, False
 
 

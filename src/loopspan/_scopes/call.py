@@ -18,6 +18,8 @@ from loopspan._scopes.proposals import canonical
 from loopspan._scopes.request import ending
 from loopspan.errors import ConfigurationError, NoActiveRun, NoEffect, PermissionDenied
 
+from loopspan.telemetry._spans import Handle
+
 if TYPE_CHECKING:
     from loopspan._scopes.run import Run
     from loopspan._scopes.steps import Step
@@ -37,8 +39,8 @@ class ToolCall(Scope):
     """One logical tool call (`current_tool_call()`, `with tool_call(...) as call`)."""
 
     __slots__ = (
-        "_open", "_reference", "arguments", "attempts", "call_id", "digest", "id_source", "name", "options", "ordinal",
-        "outcome", "result_at", "snapshot", "step", "verdict",
+        "_open", "_reference", "approved", "arguments", "attempts", "call_id", "digest", "id_source", "name", "options", "ordinal",
+        "outcome", "quiet", "result_at", "snapshot", "step", "verdict",
     )  # fmt: skip
 
     def __init__(self, run: Run, name: str, options: ToolOptions | None, arguments: Any, call_id: str | None) -> None:
@@ -49,14 +51,16 @@ class ToolCall(Scope):
         self.attempts = 0
         self.outcome: str | None = None
         self.verdict: Verdict | None = None
+        self.approved: Any = None
         self.result_at = 0
         self._reference: str | None = None
         self._open = True
         self.call_id = ""
         self.ordinal = 1
         self.id_source = "given"
-        needed = run.recorder.listening or self.options.approval is not None or self.options.outlives_failure
-        self.snapshot = canonical(arguments) if needed else None
+        strict = self.options.guarded or self.options.outlives_failure or options is None
+        self.quiet = not (run.recorder.listening or strict or run.recorder.state.calls)
+        self.snapshot = None if self.quiet else canonical(arguments)
         self.digest = None if self.snapshot is None else _redact.digest(self.snapshot)
         with run.recorder.lock:
             self._start(known=options is not None, call_id=_redact.name(call_id))
@@ -64,10 +68,17 @@ class ToolCall(Scope):
     def _start(self, *, known: bool, call_id: str | None) -> None:
         run = self.run
         run.check()
-        inside = self.parent is not None and self.parent.run is run and self.parent is not run
         self.step: Step = run.steps_.ensure()
-        place = (self.parent if inside and self.parent else self.step).place()
         self._identify(call_id)
+        self.handle = run.recorder.root
+        if not self.quiet:
+            self._open_span(known)
+        run.opened(self)
+
+    def _open_span(self, known: bool) -> None:
+        run = self.run
+        inside = self.parent is not None and self.parent.run is run and self.parent is not run
+        place = (self.parent if inside and self.parent else self.step).place()
         if run.recorder.listening:
             self._propose()
         approval = self.options.approval
@@ -84,7 +95,6 @@ class ToolCall(Scope):
             arguments=self.arguments if run.recorder.content.in_events else None,
         )
         self.handle = run.recorder.open(event, place)
-        run.opened(self)
 
     def _identify(self, call_id: str | None) -> None:
         """Who this call is: an entry with equal arguments right after a failed one is its next attempt."""
@@ -185,8 +195,9 @@ class ToolCall(Scope):
             self.run.closed(self)
             if error_type is None and self.verdict is not None and outcome == self.verdict.outcome:
                 error_type = self.verdict.error_type
-            event = e.ToolCallClosed(**self.where(), outcome=outcome, attempts=self.attempts, error_type=error_type)
-            self.run.recorder.end(event, self.handle)
+            if not self.quiet:
+                event = e.ToolCallClosed(**self.where(), outcome=outcome, attempts=self.attempts, error_type=error_type)
+                self.run.recorder.end(event, self.handle)
             self._hand_over(outcome)
 
     def _hand_over(self, outcome: str) -> None:
@@ -228,14 +239,20 @@ class ToolAttempt(Scope):
         with run.recorder.lock:
             run.check()
             self.number = call.attempts + 1
-            event = e.ToolStarted(
-                **call.where(), attempt=self.number, digest=call.digest, backoff_s=backoff, key_digest=call.key_digest
-            )
-            self.handle = run.recorder.open(event, call.place())
+            self.handle = call.handle
+            if not call.quiet:
+                self.handle = self._opened(backoff)
             call.attempts = self.number
             run.count_attempt()
             run.limits.entered()
             run.opened(self)
+
+    def _opened(self, backoff: float | None) -> Handle:
+        call = self.call
+        event = e.ToolStarted(
+            **call.where(), attempt=self.number, digest=call.digest, backoff_s=backoff, key_digest=call.key_digest
+        )
+        return call.run.recorder.open(event, call.place())
 
     def judge(self, outcome: Outcome) -> Verdict:
         """Record what the attempt came to, not yet its end."""
@@ -244,17 +261,18 @@ class ToolAttempt(Scope):
             if not self._open:
                 return call.verdict or Verdict("cancelled")
             verdict = call.verdict = self._verdict(outcome)
-            where = {**call.where(), "attempt": self.number}
-            message = None if outcome.error is None else _redact.message(outcome.error, recorder.content)
-            event: e.Event
-            if verdict.outcome in ("ok", "accepted"):
-                event = e.ToolSucceeded(**where, outcome=verdict.outcome, reference=call._reference)
-            elif verdict.outcome == "unknown":
-                event = e.UnknownSideEffect(**where, error_type=verdict.error_type, message=message)
-            else:
-                event = e.ToolFailed(**where, outcome=verdict.outcome, error_type=verdict.error_type, message=message)
-            recorder.add(event, self.handle)
+            if not call.quiet:
+                recorder.add(self._judged(verdict, outcome.error), self.handle)
         return verdict
+
+    def _judged(self, verdict: Verdict, error: BaseException | None) -> e.Event:
+        where = {**self.call.where(), "attempt": self.number}
+        if verdict.outcome in ("ok", "accepted"):
+            return e.ToolSucceeded(**where, outcome=verdict.outcome, reference=self.call._reference)
+        message = None if error is None else _redact.message(error, self.run.recorder.content)
+        if verdict.outcome == "unknown":
+            return e.UnknownSideEffect(**where, error_type=verdict.error_type, message=message)
+        return e.ToolFailed(**where, outcome=verdict.outcome, error_type=verdict.error_type, message=message)
 
     def _verdict(self, outcome: Outcome) -> Verdict:
         options, error = self.call.options, outcome.error
@@ -283,8 +301,9 @@ class ToolAttempt(Scope):
             self._open = False
             call.run.closed(self)
             call.run.limits.left()
-            event = e.ToolSpanClosed(**call.where(), attempt=self.number, outcome=outcome)
-            call.run.recorder.end(event, self.handle)
+            if not call.quiet:
+                event = e.ToolSpanClosed(**call.where(), attempt=self.number, outcome=outcome)
+                call.run.recorder.end(event, self.handle)
 
     def abort(self, error: BaseException | None) -> None:
         """The run ends while the body is running."""

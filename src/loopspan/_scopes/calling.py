@@ -15,6 +15,10 @@ from loopspan.errors import RetryBudgetExhausted, ToolFailed, UnresolvedSideEffe
 from loopspan.telemetry._spans import Handle
 
 
+REFUSED = ("denied", "expired")
+"""How a call is closed that a person stopped between two of its attempts."""
+
+
 class Body(NamedTuple):
     """A tool's body with what it is called with; `arguments` by name, for hooks and people."""
 
@@ -30,6 +34,8 @@ def run_body(call: ToolCall, body: Body, *, wrap: bool) -> Flow:
     if refused is not None:
         return Outcome(error=refused)
     outcome = yield from _attempts(call, body)
+    if call.outcome in REFUSED:
+        return outcome
     verdict = call.verdict or Verdict("cancelled")
     call.finish(verdict.outcome, outcome.value)
     return _left(call, outcome, wrap)
@@ -56,6 +62,9 @@ def _attempts(call: ToolCall, body: Body) -> Generator[Command, Outcome, Outcome
         if slept.error is not None:
             call.verdict = Verdict("cancelled", _redact.error_type(slept.error))
             return slept
+        refused = (yield from approving.again(call, body.arguments)) if verdict.outcome == "unknown" else None
+        if refused is not None:
+            return Outcome(error=refused)
 
 
 def _retry_wait(call: ToolCall, outcome: Outcome, handle: Handle) -> float | None:

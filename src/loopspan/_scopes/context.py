@@ -53,7 +53,8 @@ class Scope:
     def enter(self) -> Context:
         """Make this the current scope and its span the current span; returns what `leave` needs."""
         saved = get_current()
-        attach(set_value(_KEY, self, set_span_in_context(self.handle.span, saved)))
+        known = self.parent is not None and self.parent.handle is self.handle
+        attach(set_value(_KEY, self, saved if known else set_span_in_context(self.handle.span, saved)))
         return saved
 
     def leave(self, saved: Context) -> None:

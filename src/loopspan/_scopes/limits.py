@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loopspan import _guard
 from loopspan import events as e
 from loopspan.errors import BudgetExhausted, DeadlineExceeded, LimitExceeded, MaxStepsExceeded
 from loopspan.usage import Usage
-from loopspan.values import Retry
+from loopspan.values import Retry, doubling
 
 if TYPE_CHECKING:
     from loopspan._scopes.run import Run
@@ -102,7 +103,9 @@ class Limits:
 
     def backoff(self, retry: Retry, attempt: int) -> float:
         """Seconds to wait; the deadline caps the wait."""
-        wait = retry.backoff(attempt)
+        wait: float | None = _guard.contained("the wait= function", retry.backoff, attempt)
+        if wait is None:
+            wait = doubling(attempt)
         if self.options.deadline is None:
             return wait
         left = self.options.deadline - self.active_s(self._run.recorder.anchor.now())

@@ -9,20 +9,11 @@ from typing import Any
 
 from loopspan.errors import ConfigurationError
 from loopspan.usage import Budget
-from loopspan.values import Approval, Effect, Retry, count, function, seconds
+from loopspan.values import Approval, Effect, Errors, Retry, count, exceptions, flag, function, seconds, several, text
 
-Errors = tuple[type[BaseException], ...]
 Duration = float | dt.timedelta
 ON_ERROR = ("close", "release")
 SETTLEABLE = (Effect.KEYED, Effect.RECONCILABLE)
-
-
-def exceptions(value: Any, option: str) -> Errors:
-    """`value` as a tuple of exception classes."""
-    classes = (value,) if isinstance(value, type) else tuple(value)
-    if not all(isinstance(cls, type) and issubclass(cls, BaseException) for cls in classes):
-        raise ConfigurationError(f"{option}={value!r}: give exception classes")
-    return classes
 
 
 def instance(value: Any, cls: type, option: str) -> None:
@@ -70,6 +61,9 @@ class LoopOptions:
         count(retry_budget, "agent_loop(retry_budget)", least=0)
         instance(budget, Budget, "agent_loop(budget)")
         function(outcome, "agent_loop(outcome)")
+        flag(durable, "agent_loop(durable)")
+        text(version, "agent_loop(version)")
+        several(live, str, "agent_loop(live)", "names of arguments")
         if on_error not in ON_ERROR:
             raise ConfigurationError(f"agent_loop(on_error={on_error!r}): give one of {', '.join(ON_ERROR)}")
         if not durable and (live or on_error == "release"):
@@ -116,9 +110,10 @@ class RequestOptions:
         function(read_error, "model_request(read_error)")
         if read_error is not None and not parse_errors:
             raise ConfigurationError("model_request(read_error=): say which exceptions it reads, in parse_errors=")
+        flag(step, "model_request(step)")
         limit = seconds(timeout, "model_request(timeout)")
         classes = exceptions(parse_errors, "model_request(parse_errors)")
-        return cls(provider, model, retry, limit, read, classes, read_error, bool(step))
+        return cls(provider, model, retry, limit, read, classes, read_error, step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +160,7 @@ class ToolOptions:
             raise ConfigurationError(f"tool(effect={effect!r}): give one of {', '.join(Effect)}, or leave it out")
         for option in ("permission", "reconcile", "failure", "call"):
             function(rest.get(option), f"tool({option})")
+        flag(rest.get("subagent", False), "tool(subagent)")
         instance(rest.get("retry"), Retry, "tool(retry)")
         instance(rest.get("approval"), Approval, "tool(approval)")
         for option in ("no_effect_errors", "control_flow"):

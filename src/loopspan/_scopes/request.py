@@ -17,6 +17,8 @@ from loopspan.errors import CallTimeout, ConfigurationError, RetryBudgetExhauste
 from loopspan.usage import Cost, Usage
 from loopspan.values import Answer
 
+from loopspan.telemetry._spans import Handle
+
 if TYPE_CHECKING:
     from loopspan._scopes.run import Run
     from loopspan._scopes.steps import Step
@@ -70,7 +72,7 @@ class Request:
                 return again
             request = cls(run, options, provider, model, arguments)
             request._place(current_scope(), messages)
-            request.id = _clock.new_id()
+            request.id = _clock.new_id() if run.recorder.listening else ""
             run.ledger.request()
             run.configured_model = request.model or run.configured_model
             return request
@@ -162,6 +164,15 @@ class RequestAttempt(Scope):
         request.attempts += 1
         self.number = request.attempts
         self._open = True
+        self.handle = run.recorder.root
+        if run.recorder.listening:
+            self.handle = self._opened(backoff)
+        run.opened(self)
+        if request.step is not None:
+            request.step.in_flight += 1
+
+    def _opened(self, backoff: float | None) -> Handle:
+        request = self.request
         event = e.ModelRequested(
             **self._where(),
             operation=semconv.CHAT,
@@ -170,10 +181,7 @@ class RequestAttempt(Scope):
             backoff_s=backoff,
             side=not request.options.step,
         )
-        self.handle = run.recorder.open(event, request.parent.place())
-        run.opened(self)
-        if request.step is not None:
-            request.step.in_flight += 1
+        return self.run.recorder.open(event, request.parent.place())
 
     def _where(self) -> dict[str, Any]:
         return {"step": self.request.step_number, "request_id": self.request.id, "attempt": self.number}
@@ -224,7 +232,9 @@ class RequestAttempt(Scope):
                 return
             self._close()
             error = outcome.error
-            if error is None:
+            if error is None and not self.run.wants_answers:
+                self.run.unread = lambda: self._read(outcome.value)
+            elif error is None:
                 self._responded(self._read(outcome.value))
             elif isinstance(error, self.request.options.parse_errors):
                 self._not_understood(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from loopspan import _clock, _config, _guard, _redact
@@ -37,9 +37,9 @@ class Run(Scope):
     """The handle of a run (`current_run()`, `with agent_loop(...) as run`)."""
 
     __slots__ = (
-        "__weakref__", "_children", "_left", "_model_calls", "_open", "tool_attempts", "arguments", "backfill",
-        "configured_model", "decision", "instance", "last_answer", "last_response_model", "ledger", "limits", "options",
-        "parent_run", "prices", "recorder", "steps_", "unconfirmed",
+        "__weakref__", "_budgeted", "_children", "_last_answer", "_last_response_model", "_left", "_open", "tool_attempts", "arguments", "backfill",
+        "configured_model", "decision", "instance", "ledger", "limits", "options",
+        "parent_run", "prices", "recorder", "steps_", "unconfirmed", "unread",
     )  # fmt: skip
 
     reads = "streams"
@@ -56,15 +56,16 @@ class Run(Scope):
         self.instance = instance
         self.parent_run: Run | None = None if outer is None else outer.run
         self.prices = settings.prices
+        self._budgeted = options.budget is not None or (outer is not None and outer.run._budgeted)
         self.decision: Ending | None = None
-        self.last_answer: Answer | None = None
-        self.last_response_model: str | None = None
+        self.unread: Callable[[], Answer | None] | None = None
+        self._last_answer: Answer | None = None
+        self._last_response_model: str | None = None
         self.configured_model: str | None = None
         self.unconfirmed = 0
         self._left: dict[int, tuple[BaseException, str]] = {}
         self._open: dict[int, Scope] = {}
         self._children: weakref.WeakSet[Run] = weakref.WeakSet()
-        self._model_calls = 0
         self.tool_attempts = 0
         run_id = (facts.take_run_id() if facts else None) or _clock.new_id()
         self.recorder = Recorder(run_id, settings)
@@ -194,8 +195,31 @@ class Run(Scope):
 
     def answered(self, answer: Answer) -> None:
         """A model has answered; an empty model name does not overwrite the last served one (seed of Terminus2)."""
-        self.last_answer = answer
-        self.last_response_model = _redact.name(answer.model) or self.last_response_model
+        self._last_answer = answer
+        self._last_response_model = _redact.name(answer.model) or self._last_response_model
+
+    @property
+    def wants_answers(self) -> bool:
+        """Whether anybody needs an answer at once; elsewhere it is read when somebody asks."""
+        return self.recorder.listening or self._budgeted
+
+    def _read_late(self) -> None:
+        unread, self.unread = self.unread, None
+        answer = None if unread is None else unread()
+        if answer is not None:
+            self.answered(answer)
+
+    @property
+    def last_answer(self) -> Answer | None:
+        """What the last answer of a model said."""
+        self._read_late()
+        return self._last_answer
+
+    @property
+    def last_response_model(self) -> str | None:
+        """The model that served the last answer which named one."""
+        self._read_late()
+        return self._last_response_model
 
     def has_left(self, error: BaseException, reason: str) -> None:
         """`error` leaves a tool attempt or a model request: if it leaves the loop too, `reason` is why the run ends."""
@@ -271,11 +295,13 @@ class Run(Scope):
         runtime.open_runs.discard(self)
         self._left.clear()
         if self.parent_run is not None:
-            self.parent_run.adopt(self)
+            self.parent_run.adopt(self, ending)
 
-    def adopt(self, child: Run) -> None:
-        """A sub-agent's run is closed: its use is part of ours."""
+    def adopt(self, child: Run, ending: Ending) -> None:
+        """A sub-agent's run is closed: its use is part of ours, and what failed in it may be what ends us."""
         self._children.discard(child)
+        if ending.error is not None and ending.reason in (StopReason.TOOL_FAILED, StopReason.MODEL_FAILED):
+            self.has_left(ending.error, ending.reason)
         self.ledger.descendants.merge(child.ledger.own)
         self.ledger.descendants.merge(child.ledger.descendants)
 

@@ -77,14 +77,19 @@ class Step(Scope):
 
     def start(self) -> None:
         """Open the step's span, in the run."""
+        recorder = self.run.recorder
         self.opened = True
-        self.handle = self.run.recorder.open(e.StepStarted(step=self.number), self.run.place())
+        self.handle = recorder.root
+        if recorder.listening:
+            self.handle = recorder.open(e.StepStarted(step=self.number), self.run.place())
 
     def close(self, outcome: str | None = None) -> None:
         """End the step; `outcome` says how the run was cut, None where it went on."""
         run = self.run
         self.unobserved += len(self.results) if outcome is None else 0
         tally = run.ledger.close_step()
+        if not run.recorder.listening:
+            return
         event = e.StepClosed(
             step=self.number,
             outcome=self._outcome or outcome or "ok",

@@ -2,7 +2,8 @@
 
 A run is running, suspended or closed (lifecycle.md). Every rule is a row of `RULES`: the event that it guards, and a
 function of the state and the event that returns the next state or a `Refusal`. An event without a row changes nothing
-while the run is running. The state holds only what is open, so that an event costs the same at every step.
+while the run is running. The state holds only what is open, and what binds the step that is open, so that an event
+costs the same at every step.
 """
 
 from __future__ import annotations
@@ -20,19 +21,23 @@ RULES: dict[type[e.Event], Rule] = {
     e.RunSuspended: runs.suspended,
     e.RunResumed: runs.resumed,
     e.RunTraceClosed: runs.closed,
+    e.CancelRequested: runs.cancel_requested,
+    e.OwnerChanged: runs.owner_changed,
+    e.StepStarted: runs.step_started,
     e.ToolCallOpened: calls.opened,
     e.ToolCallClosed: calls.call_closed,
-    e.ValidationRejected: calls.refused,
+    e.ValidationRejected: calls.rejected,
     e.PermissionDenied: calls.refused,
     e.ToolStarted: calls.tool_started,
-    e.ToolSucceeded: calls.attempt_known,
-    e.ToolFailed: calls.attempt_known,
+    e.ToolSucceeded: calls.attempt_succeeded,
+    e.ToolFailed: calls.attempt_failed,
     e.UnknownSideEffect: calls.attempt_unknown,
+    e.ToolResultReused: calls.reused,
     e.ApprovalRequested: approvals.approval_requested,
     e.ApprovalDecisionReceived: approvals.decided,
     e.ApprovalRecheck: approvals.rechecked,
-    e.ApprovalDenied: approvals.approval_refused,
-    e.ApprovalExpired: approvals.approval_refused,
+    e.ApprovalDenied: approvals.denied,
+    e.ApprovalExpired: approvals.expired,
     e.ApprovalSuperseded: approvals.superseded,
     e.ReconcileRequested: effects.asks,
     e.ReconcileResolved: effects.resolved,
@@ -49,6 +54,7 @@ WHILE_SUSPENDED: frozenset[type[e.Event]] = frozenset(
         e.ApprovalSpanClosed,
         e.ApprovalExpired,
         e.ApprovalSuperseded,
+        e.ToolFailed,
         e.ToolSpanClosed,
         e.ToolCallClosed,
         e.StepClosed,
@@ -85,7 +91,7 @@ def advance(state: State, event: e.Event) -> Result:
         rule = RULES.get(type(event))
         return state if rule is None else rule(state, event)
     if lifecycle is Lifecycle.CLOSED:
-        return Refusal("closed", f"the run is closed ({state.stop_reason}): nothing is written to it any more")
+        return Refusal("closed", f"the run is closed ({state.stop_reason}) and takes no more events: start another run")
     if type(event) is not e.RunStarted:
-        return Refusal("not_started", "the first event of a run is run_started")
-    return state._replace(lifecycle=Lifecycle.RUNNING)
+        return Refusal("not_started", f"{event.name}: the first event of a run is run_started, record it before")
+    return state._replace(lifecycle=Lifecycle.RUNNING, durable=event.durable)

@@ -15,7 +15,9 @@ def started_again(state: State, event: e.RunStarted) -> Result:
 
 def step_started(state: State, event: e.StepStarted) -> Result:
     if event.step < state.step:
-        return Refusal("past_step", f"step {event.step} after step {state.step}: steps count upwards, take the next number")
+        return Refusal(
+            "past_step", f"step {event.step} after step {state.step}: steps count upwards, take the next number"
+        )
     if event.step == state.step:
         return state
     return state._replace(step=event.step, done=NO_CALLS)
@@ -97,18 +99,21 @@ def resumed(state: State, event: e.RunResumed) -> Result:
     if state.lifecycle is not Lifecycle.SUSPENDED:
         return Refusal("not_suspended", "only a suspended run can resume: this one is running, go on")
     if any(call.unknown and not call.resend for call in state.calls.values()):
-        return Refusal("unresolved", "resume after the unknown side effect was reconciled, or a person said what happened")
+        return Refusal(
+            "unresolved", "resume after the unknown side effect was reconciled, or a person said what happened"
+        )
     busy = [call.tool for call in state.in_flight()]
     if busy:
         return Refusal("attempt_in_flight", f"record tool_failed (suspended) first for {', '.join(busy)}")
-    if state.suspend_reason is SuspendReason.PENDING_APPROVAL and not any(map(_decided, state.calls.values())):
+    if state.suspend_reason is SuspendReason.PENDING_APPROVAL and not _decided(state):
         return Refusal("undecided", "resume after a decision was received and rechecked")
     return state._replace(lifecycle=Lifecycle.RUNNING, suspend_reason=None, checkpoint=False)
 
 
-def _decided(call: CallState) -> bool:
-    approval = call.approval
-    return call.child_waits or (approval is not None and (approval.over or approval.rechecked is not None))
+def _decided(state: State) -> bool:
+    """Whether one of the waits is over; the rechecks of the other calls follow when they are executed."""
+    approvals = [call.approval for call in (*state.calls.values(), *state.done.values()) if call.approval is not None]
+    return _a_child_waits(state) or any(approval.over or approval.rechecked is not None for approval in approvals)
 
 
 # the end
@@ -149,9 +154,9 @@ def _may_leave(state: State, reason: StopReason) -> Refusal | None:
             return Refusal("pending_approval", f"{reason}: a call waits for its approval, close the call first")
         return None
     if reason is StopReason.UNRESOLVED_SIDE_EFFECT:
-        if state.suspend_reason is SuspendReason.PENDING_APPROVAL:
-            return Refusal("suspended", f"{reason}: nothing is unknown, the run waits for an approval; cancel it instead")
-        return None
+        if state.unknown() or _a_child_waits(state):
+            return None
+        return Refusal("nothing_unknown", f"{reason}: no side effect is unknown, resume the run or cancel it")
     if reason not in FROM_SUSPENDED:
         return Refusal("suspended", f"{reason}: the run is suspended ({state.suspend_reason}), resume it first")
     return _asked_for(state, reason)
@@ -160,9 +165,17 @@ def _may_leave(state: State, reason: StopReason) -> Refusal | None:
 def _asked_for(state: State, reason: StopReason) -> Refusal | None:
     """Nobody closes a waiting run by accident."""
     if reason is StopReason.CANCELLED and not state.cancel_requested:
-        return Refusal("not_requested", "cancelled: a suspended run is cancelled on request, record cancel_requested first")
-    if reason is StopReason.APPROVAL_EXPIRED and not any(
-        call.refused == e.ApprovalExpired.name or call.child_waits for call in state.calls.values()
-    ):
+        return Refusal(
+            "not_requested", "cancelled: a suspended run is cancelled on request, record cancel_requested first"
+        )
+    if reason is StopReason.APPROVAL_EXPIRED and not (_expired(state) or _a_child_waits(state)):
         return Refusal("not_expired", "approval_expired: no approval has expired, record approval_expired first")
     return None
+
+
+def _a_child_waits(state: State) -> bool:
+    return any(call.child_waits for call in state.calls.values())
+
+
+def _expired(state: State) -> bool:
+    return any(call.refused == e.ApprovalExpired.name for call in (*state.calls.values(), *state.done.values()))

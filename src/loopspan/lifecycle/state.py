@@ -41,8 +41,8 @@ class Approval(NamedTuple):
 class CallState(NamedTuple):
     """What the rules need of a call.
 
-    `attempts` is the number of the last one. `parked`: its span is closed and it goes on in another period. `resend`: it
-    is unknown, and is to be sent again with the same key. `child_waits`: its last attempt ended with a sub-agent that is
+    `attempts` is the number of the last one. `parked`: its span is closed, it goes on in another period. `resend`: it
+    is unknown, to be sent again with the same key. `child_waits`: its last attempt ended with a sub-agent that is
     suspended. `settled`: somebody said that the last attempt has had no effect.
     """
 
@@ -77,10 +77,14 @@ class CallState(NamedTuple):
         return SuspendReason.PENDING_APPROVAL if self.waits_for_approval else None
 
     @property
+    def denied(self) -> bool:
+        """A person said no."""
+        return self.approval is not None and self.approval.approved is False
+
+    @property
     def remembered(self) -> bool:
         """Whether what happened binds a later entry of the same logical call, after this one is closed."""
-        denied = self.approval is not None and self.approval.approved is False
-        return denied or self.refused is not None or self.committed or self.effect in STRICT
+        return self.denied or self.refused is not None or self.committed or self.effect in STRICT
 
 
 NO_CALLS: Mapping[CallKey, CallState] = MappingProxyType({})
