@@ -10,12 +10,11 @@ from typing import Any, TypeVar, overload
 from loopspan import _guard
 from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
 from loopspan._scopes.commands import Flow, Outcome
-from loopspan._scopes.context import active_scope
+from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.nesting import outer_attempt, run_inner
 from loopspan._scopes.options import RequestOptions
 from loopspan._scopes.request import Request, RequestAttempt
 from loopspan._scopes.requesting import run_request
-from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError
 from loopspan.usage import Cost, Usage
 from loopspan.values import Answer, Retry
@@ -65,7 +64,7 @@ class ModelRequest:
             self._entered.append(None)
             return Unrecorded()
         provider, model = (value if isinstance(value, str) else None for value in (options.provider, options.model))
-        attempt = Request.open(scope.run, options, provider, model, None, ()).attempt()
+        attempt = Request.open(scope, options, provider, model, None, ()).attempt()
         self._entered.append((attempt, attempt.enter()))
         return attempt
 
@@ -89,15 +88,15 @@ def _starter(options: RequestOptions, facts: Function) -> Starter:
         outer = outer_attempt(scope)
         if outer is not None:
             return run_inner(outer, options, facts.call, args, kwargs)
-        return _request(scope.run, options, facts, args, kwargs)
+        return _request(scope, options, facts, args, kwargs)
 
     return start
 
 
-def _request(run: Run, options: RequestOptions, facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
+def _request(scope: Scope, options: RequestOptions, facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
     provider = _said("provider", options.provider, args, kwargs)
     model = _said("model", options.model, args, kwargs) or facts.argument("model", args, kwargs)
-    request = Request.open(run, options, provider, model, _messages(facts, args, kwargs), _shape(args, kwargs))
+    request = Request.open(scope, options, provider, model, _messages(facts, args, kwargs), _shape(args, kwargs))
     return (yield from run_request(request, facts.call, args, kwargs))
 
 

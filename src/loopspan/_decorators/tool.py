@@ -12,9 +12,8 @@ from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
 from loopspan._scopes.call import ToolCall, Verdict
 from loopspan._scopes.calling import Body, run_body
 from loopspan._scopes.commands import Flow, Outcome
-from loopspan._scopes.context import active_scope
+from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.options import ToolOptions
-from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError, NoActiveRun, ValidationRejected
 from loopspan.values import Approval, Call, Retry
 
@@ -43,13 +42,14 @@ class Tool:
         if scope is None:
             self.need_run()
             return None
-        return self._direct(scope.run, args, kwargs)
+        return self._direct(scope, args, kwargs)
 
-    def _direct(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
-        named = self._named(args, kwargs)
-        call = ToolCall(run, named.name, self.options, named.arguments, named.call_id)
-        started = run.recorder.anchor.now()
-        if not self.facts.fits(args, kwargs):
+    def _direct(self, scope: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
+        fits = self.facts.fits(args, kwargs)
+        named = self._named(fits, args, kwargs)
+        call = ToolCall(scope, named.name, self.options, named.arguments, named.call_id)
+        started = scope.run.recorder.anchor.now()
+        if not fits:
             call.rejected("validation_error", "the arguments do not fit the signature", started)
             return _misfit(self.facts.call, args, kwargs)
         arguments = named.arguments if isinstance(named.arguments, Mapping) else {"arguments": named.arguments}
@@ -60,7 +60,7 @@ class Tool:
             call.passed(started)
         return (yield from run_body(call, Body(self.facts.call, args, kwargs, arguments), wrap=False))
 
-    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def _named(self, fits: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Which logical call this is."""
         hook = self.options.call
         if hook is not None:
@@ -71,7 +71,7 @@ class Tool:
                 _guard.fault(
                     "the call= hook", TypeError(f"call= returned {type(named).__name__}: return a loopspan.Call")
                 )
-        arguments = self.facts.arguments(args, kwargs) if self.facts.fits(args, kwargs) else {"args": args, **kwargs}
+        arguments = self.facts.arguments(args, kwargs) if fits else {"args": args, **kwargs}
         return Call(self.options.name, arguments)
 
 
@@ -154,8 +154,8 @@ class BlockCall(ToolCall):
 
     __slots__ = ("_checked", "_result")
 
-    def __init__(self, run: Run, options: ToolOptions, arguments: Any, call_id: str | None) -> None:
-        super().__init__(run, options.name, options, arguments, call_id)
+    def __init__(self, scope: Scope, options: ToolOptions, arguments: Any, call_id: str | None) -> None:
+        super().__init__(scope, options.name, options, arguments, call_id)
         self._result: Any = None
         self._checked = False
 
@@ -221,7 +221,7 @@ class tool_call:  # noqa: N801  # used as a function: `with loopspan.tool_call(.
         scope = active_scope()
         if scope is None:
             raise NoActiveRun(f"with tool_call({self._options.name!r}): a block needs a run around it (agent_loop)")
-        self._call = BlockCall(scope.run, self._options, self._arguments, self._call_id)
+        self._call = BlockCall(scope, self._options, self._arguments, self._call_id)
         self._saved = self._call.enter()
         return self._call
 

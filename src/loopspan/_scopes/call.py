@@ -17,11 +17,9 @@ from loopspan._scopes.options import ToolOptions
 from loopspan._scopes.proposals import canonical
 from loopspan._scopes.request import ending
 from loopspan.errors import ConfigurationError, NoActiveRun, NoEffect, PermissionDenied
-
 from loopspan.telemetry._spans import Handle
 
 if TYPE_CHECKING:
-    from loopspan._scopes.run import Run
     from loopspan._scopes.steps import Step
 
 _SECRET = secrets.token_bytes(32)
@@ -39,12 +37,15 @@ class ToolCall(Scope):
     """One logical tool call (`current_tool_call()`, `with tool_call(...) as call`)."""
 
     __slots__ = (
-        "_open", "_reference", "approved", "arguments", "attempts", "call_id", "digest", "id_source", "name", "options", "ordinal",
-        "outcome", "quiet", "result_at", "snapshot", "step", "verdict",
+        "_open", "_reference", "approved", "arguments", "attempts", "call_id", "digest", "id_source", "name", "options",
+        "ordinal", "outcome", "quiet", "result_at", "snapshot", "step", "verdict",
     )  # fmt: skip
 
-    def __init__(self, run: Run, name: str, options: ToolOptions | None, arguments: Any, call_id: str | None) -> None:
-        super().__init__(run, current_scope())
+    def __init__(
+        self, scope: Scope, name: str, options: ToolOptions | None, arguments: Any, call_id: str | None
+    ) -> None:
+        run = scope.run
+        super().__init__(run, scope)
         self.name = _redact.name(name) or "?"
         self.options = options or ToolOptions(self.name)
         self.arguments = arguments
@@ -77,8 +78,7 @@ class ToolCall(Scope):
 
     def _open_span(self, known: bool) -> None:
         run = self.run
-        inside = self.parent is not None and self.parent.run is run and self.parent is not run
-        place = (self.parent if inside and self.parent else self.step).place()
+        place = (self.step if self.parent is run or self.parent is None else self.parent).place()
         if run.recorder.listening:
             self._propose()
         approval = self.options.approval

@@ -14,7 +14,6 @@ from loopspan._scopes.request import CANCELS
 from loopspan.errors import RetryBudgetExhausted, ToolFailed, UnresolvedSideEffect
 from loopspan.telemetry._spans import Handle
 
-
 REFUSED = ("denied", "expired")
 """How a call is closed that a person stopped between two of its attempts."""
 

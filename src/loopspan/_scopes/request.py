@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 from loopspan import _clock, _redact, semconv
 from loopspan import events as e
 from loopspan._scopes.commands import Outcome
-from loopspan._scopes.context import Scope, current_scope
+from loopspan._scopes.context import Scope
 from loopspan._scopes.options import RequestOptions
 from loopspan._scopes.proposals import Proposal, canonical
 from loopspan._scopes.reading import Reader
 from loopspan.errors import CallTimeout, ConfigurationError, RetryBudgetExhausted
+from loopspan.telemetry._spans import Handle
 from loopspan.usage import Cost, Usage
 from loopspan.values import Answer
 
-from loopspan.telemetry._spans import Handle
-
 if TYPE_CHECKING:
-    from loopspan._scopes.run import Run
     from loopspan._scopes.steps import Step
 
 CANCELS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -40,29 +38,37 @@ _INHERITED = ("usage", "cost", "model", "finish_reasons", "tool_calls", "id", "c
 class Request:
     """One logical model request of a run."""
 
-    __slots__ = ("arguments", "attempts", "id", "model", "options", "parent", "provider", "run", "step")
+    __slots__ = ("arguments", "attempts", "id", "model", "options", "parent", "provider", "run", "scope", "step")
 
     def __init__(
-        self, run: Run, options: RequestOptions, provider: str | None, model: str | None, arguments: Any
+        self, scope: Scope, options: RequestOptions, provider: str | None, model: str | None, arguments: Any
     ) -> None:
-        self.run = run
+        self.run = scope.run
+        self.scope = scope
         self.options = options
         self.provider = _redact.name(provider)
         self.model = _redact.name(model)
         self.arguments = arguments
         self.attempts = 0
-        self.parent: Scope = run
+        self.parent: Scope = scope.run
         self.step: Step | None = None
         self.id = ""
 
     @classmethod
     def open(
-        cls, run: Run, options: RequestOptions, provider: str | None, model: str | None, messages: Any, arguments: Any
+        cls,
+        scope: Scope,
+        options: RequestOptions,
+        provider: str | None,
+        model: str | None,
+        messages: Any,
+        arguments: Any,
     ) -> Request:
-        """Check the limits, find the request's step, and give it an id.
+        """Check the limits, find the step of a request that is made in `scope`, and give it an id.
 
         Raises DeadlineExceeded, BudgetExhausted, MaxStepsExceeded.
         """
+        run = scope.run
         with run.recorder.lock:
             run.check()
             run.limits.check_budget()
@@ -70,19 +76,17 @@ class Request:
             if again is not None:
                 again.options, again.provider, again.model = options, _redact.name(provider), _redact.name(model)
                 return again
-            request = cls(run, options, provider, model, arguments)
-            request._place(current_scope(), messages)
+            request = cls(scope, options, provider, model, arguments)
+            request._place(messages)
             request.id = _clock.new_id() if run.recorder.listening else ""
             run.ledger.request()
             run.configured_model = request.model or run.configured_model
             return request
 
-    def _place(self, scope: Scope | None, messages: Any) -> None:
+    def _place(self, messages: Any) -> None:
         """The loop's own requests open the next step; one inside a tool's body is a child of that attempt."""
-        run = self.run
-        outermost = scope is None or scope.run is not run or scope is run or scope is run.steps_.current
-        if not outermost:
-            assert scope is not None
+        run, scope = self.run, self.scope
+        if scope is not run and scope is not run.steps_.current:
             self.step, self.parent = run.steps_.current, scope
         elif self.options.step:
             self.step = self.parent = run.steps_.for_request(messages)
@@ -150,7 +154,7 @@ class RequestAttempt(Scope):
     reads = "managers"
 
     def __init__(self, request: Request, backoff: float | None = None) -> None:
-        super().__init__(request.run, current_scope())
+        super().__init__(request.run, request.scope)
         self.request = request
         self._answer: Answer | None = None
         self._totals: tuple[Usage, Cost | None] | None = None

@@ -56,7 +56,7 @@ class Run(Scope):
         self.instance = instance
         self.parent_run: Run | None = None if outer is None else outer.run
         self.prices = settings.prices
-        self._budgeted = options.budget is not None or (outer is not None and outer.run._budgeted)
+        self._budgeted: bool = options.budget is not None or (outer is not None and outer.run._budgeted)
         self.decision: Ending | None = None
         self.unread: Callable[[], Answer | None] | None = None
         self._last_answer: Answer | None = None
@@ -68,9 +68,9 @@ class Run(Scope):
         self._children: weakref.WeakSet[Run] = weakref.WeakSet()
         self.tool_attempts = 0
         run_id = (facts.take_run_id() if facts else None) or _clock.new_id()
-        self.recorder = Recorder(run_id, settings)
+        self.recorder: Recorder = Recorder(run_id, settings)
         self.ledger = Ledger()
-        self.limits = Limits(self)
+        self.limits: Limits = Limits(self)
         self.steps_ = Steps(self)
         self.backfill = Backfill(self)
         self._begin(settings, facts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 Json = Any
@@ -27,6 +28,12 @@ class Event:
 E = TypeVar("E", bound=type[Event])
 
 
+@dataclass_transform(kw_only_default=True)
+def shared(cls: E) -> E:
+    """Make `cls` a slotted dataclass without methods, for fields that several events share."""
+    return dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def event(cls: E) -> E:
     """Make `cls` a frozen, slotted, keyword-only dataclass and register it.
@@ -34,7 +41,7 @@ def event(cls: E) -> E:
     Events are made at every boundary. A frozen dataclass sets each field through `object.__setattr__`, which costs
     three times as much as plain assignment: the fields are set on a mutable twin, which is then given its frozen class.
     """
-    twin: Any = dataclass(slots=True, kw_only=True)(cls)
+    twin: Any = shared(cls)
     made: Any = type(cls.__name__, (twin,), {**_FROZEN, "__doc__": cls.__doc__, "__module__": cls.__module__})
     made._twin = twin
     made.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
@@ -44,10 +51,43 @@ def event(cls: E) -> E:
     return cast("E", made)
 
 
-def _new(cls: type[Event], **values: Any) -> Event:
-    made: Event = cls._twin(**values)
-    made.__class__ = cls
+def _first(cls: type[Event], /, **values: Any) -> Event:
+    """The first event of its class: write the class's own `__new__`, which makes this one and all later ones."""
+    cls.__new__ = _written(cls)  # type: ignore[method-assign]
+    return cls(**values)
+
+
+def _written(cls: type[Event]) -> Callable[..., Event]:
+    """`__new__` with one assignment a field, written out as dataclasses write out `__init__`."""
+    declared = fields(cls)  # type: ignore[arg-type]  # every event class is a dataclass
+    required = [f.name for f in declared if f.default is MISSING]
+    optional = [f"{f.name}=default_{f.name}" for f in declared if f.default is not MISSING]
+    lines = [
+        f"def __new__(cls, *, {', '.join(required + optional)}):" if declared else "def __new__(cls):",
+        "made = blank(twin)",
+        *[f"made.{f.name} = {f.name}" for f in declared],
+        "made.__class__ = cls",
+        "return made",
+    ]
+    names: dict[str, Any] = {f"default_{f.name}": f.default for f in declared}
+    exec("\n    ".join(lines), names | {"blank": object.__new__, "twin": cls._twin}, names)
+    made: Callable[..., Event] = names["__new__"]
+    made.__qualname__ = f"{cls.__qualname__}.__new__"
     return made
+
+
+def _values(self: Event) -> dict[str, Any]:
+    return {name: getattr(self, name) for name in self.field_names}
+
+
+def _equal(self: Event, other: object) -> bool:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in self.field_names)
+
+
+def _shown(self: Event) -> str:
+    return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in _values(self).items())})"
 
 
 def _refuse(self: Event, field: str, *_: object) -> None:
@@ -59,20 +99,23 @@ def _rebuild(cls: Any, values: dict[str, Any]) -> Any:
 
 
 def _reduce(self: Event) -> tuple[Any, ...]:
-    return _rebuild, (type(self), {name: getattr(self, name) for name in self.field_names})
+    return _rebuild, (type(self), _values(self))
 
 
 _FROZEN = {
     "__slots__": (),
-    "__new__": _new,
-    "__init__": lambda self, **values: None,
+    "__new__": _first,
+    "__init__": object.__init__,
+    "__eq__": _equal,
+    "__hash__": None,
+    "__repr__": _shown,
     "__setattr__": _refuse,
     "__delattr__": _refuse,
     "__reduce__": _reduce,
 }
 
 
-@dataclass(slots=True, kw_only=True)
+@shared
 class Totals(Event):
     """Tokens and cost that were observed: None is unknown, never 0 in its place."""
 
@@ -87,7 +130,7 @@ class Totals(Event):
     unpriced: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
+@shared
 class InRequest(Event):
     """Happens in attempt number `attempt` of one model request."""
 
@@ -96,7 +139,7 @@ class InRequest(Event):
     attempt: int
 
 
-@dataclass(slots=True, kw_only=True)
+@shared
 class InCall(Event):
     """Happens in one logical tool call: run, step, call id and the ordinal among equals name it."""
 

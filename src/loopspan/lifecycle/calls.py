@@ -12,6 +12,7 @@ from loopspan.lifecycle.state import (
     Refusal,
     Result,
     State,
+    in_step,
     key,
     open_call,
     with_call,
@@ -35,7 +36,7 @@ def opened(state: State, event: e.ToolCallOpened) -> Result:
         return Refusal("past_step", f"step {event.step} is over, {state.step} is open: the call belongs there")
     call = open_already or _again(state.done.get(key(event)), event) or _new(event)
     refused = call.refused if event.known else "unknown_tool"
-    return with_call(state, event, call._replace(parked=False, refused=refused))
+    return with_call(in_step(state, event.step), event, call._replace(parked=False, refused=refused))
 
 
 def _new(event: e.ToolCallOpened) -> CallState:

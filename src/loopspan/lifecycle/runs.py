@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopspan import events as e
-from loopspan.lifecycle.state import GRAVITY, NO_CALLS, CallState, Refusal, Result, State
+from loopspan.lifecycle.state import GRAVITY, CallState, Refusal, Result, State, in_step
 from loopspan.reasons import Lifecycle, StopReason, SuspendReason
 
 FROM_SUSPENDED = frozenset({StopReason.CANCELLED, StopReason.APPROVAL_EXPIRED})
@@ -18,9 +18,7 @@ def step_started(state: State, event: e.StepStarted) -> Result:
         return Refusal(
             "past_step", f"step {event.step} after step {state.step}: steps count upwards, take the next number"
         )
-    if event.step == state.step:
-        return state
-    return state._replace(step=event.step, done=NO_CALLS)
+    return in_step(state, event.step)
 
 
 def checkpoint(state: State, event: e.CheckpointSaved) -> Result:

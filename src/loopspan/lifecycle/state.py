@@ -130,6 +130,11 @@ def key(event: Any) -> CallKey:
     return (event.step, event.call_id, event.ordinal)
 
 
+def in_step(state: State, step: int | None) -> State:
+    """The state in step number `step`; what bound the calls of the former step is forgotten."""
+    return state if step is None or step <= state.step else state._replace(step=step, done=NO_CALLS)
+
+
 def with_call(state: State, event: Any, call: CallState) -> State:
     return state._replace(calls={**state.calls, key(event): call})
 

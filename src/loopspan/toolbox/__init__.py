@@ -11,9 +11,8 @@ from loopspan._decorators.tool import Tool, tool, tool_of
 from loopspan._scopes.call import ToolCall
 from loopspan._scopes.calling import Body, run_body
 from loopspan._scopes.commands import Flow, Outcome, untouched
-from loopspan._scopes.context import active_scope
+from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.flow import drive, drive_async
-from loopspan._scopes.run import Run
 from loopspan.errors import ConfigurationError, LoopspanError, UnknownTool, ValidationRejected
 from loopspan.reasons import StopReason
 from loopspan.toolbox.arguments import Signature
@@ -95,7 +94,7 @@ class Toolbox:
         scope = active_scope()
         if scope is None:
             return self._outside(entry, name, arguments)
-        return self._inside(scope.run, entry, name, arguments, call_id)
+        return self._inside(scope, entry, name, arguments, call_id)
 
     def _unknown(self, name: Any) -> UnknownTool:
         allowed = ", ".join(self._entries) or "none"
@@ -107,10 +106,10 @@ class Toolbox:
         entry.tool.need_run()
         return (yield from untouched(entry.function, (), entry.signature.parse(arguments)))
 
-    def _inside(self, run: Run, entry: _Entry | None, name: Any, arguments: Any, call_id: str | None) -> Flow:
+    def _inside(self, scope: Scope, entry: _Entry | None, name: Any, arguments: Any, call_id: str | None) -> Flow:
         options = None if entry is None else entry.tool.options
-        call = ToolCall(run, name, options, arguments, call_id)
-        started = run.recorder.anchor.now()
+        call = ToolCall(scope, name, options, arguments, call_id)
+        started = scope.run.recorder.anchor.now()
         if entry is None:
             call.rejected("unknown_tool", f"not in the allowlist: {', '.join(self._entries)}", started)
             return Outcome(error=self._unknown(name))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from loopspan import events as e
 from loopspan import semconv
 from loopspan._journal import Entry, Unknown
-from loopspan.trajectory import reading, words
+from loopspan.trajectory import words
 from loopspan.trajectory.parts import AttemptView, CallView, RequestView, StepView
 from loopspan.trajectory.run import RunView
 from loopspan.trajectory.runlog import RunLog
