@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from ways import Witness
+
+    from loopspan.testing import Captured
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("LOOPSPAN_SHARED") or REPOSITORY.parent / "shared")
@@ -34,3 +40,11 @@ def shared() -> Callable[..., Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def witness(loopspan_capture: Captured, caplog: pytest.LogCaptureFixture) -> Witness:
+    """A caller that checks what a loop leaves behind, in front of a capture."""
+    from ways import Witness
+
+    return Witness(loopspan_capture, caplog)

@@ -91,4 +91,17 @@ class RaisingDict(dict[str, Any]):
         raise OSError(key)
 
 
+class SameAs:
+    """A key that has the hash of a text and raises when it is compared with it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        raise ArithmeticError
+
+
 HOSTILE = [Raising, RaisingMapping, RaisingDict, NoClass]

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from answer_shapes import WHOLE, Row, chat, message, response
 from answer_streams import STREAMED, chunk
-from hostile import FIELDS, HOSTILE, SCALARS, Raising
+from hostile import FIELDS, HOSTILE, SCALARS, Raising, SameAs
 from loopspan._answers import Accumulator, read
 from loopspan.usage import Usage
 from loopspan.values import Answer, Call
@@ -215,6 +215,23 @@ def test_an_object_that_raises_inside_an_answer_costs_no_other_field(kind: type)
     assert read({**answer, "usage": kind()}).content == "Hi."
 
 
+def test_a_mapping_whose_key_raises_is_read_by_its_other_keys():
+    answer = {SameAs("choices"): 1, "usage": {"prompt_tokens": 5, "completion_tokens": 3}}
+    assert read(answer).usage == Usage(5, 3)
+    assert accumulate([answer]).usage == Usage(5, 3)
+
+
+@pytest.mark.parametrize("output", [["a", "b"], [], "text", {"message": "text"}, {"message": {"content": "text"}}])
+def test_an_output_of_another_form_is_no_response(output: Any):
+    assert read({"output": output, "status": "succeeded"}) is None
+
+
+def test_a_response_without_its_object_name():
+    call = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
+    assert read({"output": [call]}).tool_calls == (Call("f", "{}", "1"),)
+    assert read({"output": [], "usage": None}).tool_calls == ()
+
+
 def test_a_mock_is_an_answer_of_which_nothing_is_known():
     assert read(MagicMock()) == Answer(usage=Usage(incomplete=True))
     assert accumulate([MagicMock()]) is not None
@@ -304,6 +321,17 @@ def test_a_stream_of_one_whole_answer_is_read_like_it():
     ):
         found = accumulate([answer])
         assert (found.usage, found.content, found.tool_calls) == (Usage(5, 3), "Hi.", ())
+
+
+def test_a_streamed_call_in_the_old_form():
+    pieces = [{"name": "f", "arguments": ""}, {"arguments": '{"a":'}, {"arguments": "1}"}]
+    found = accumulate([*(chunk({"function_call": piece}) for piece in pieces), chunk({}, "function_call")])
+    assert found.tool_calls == (Call("f", '{"a":1}'),)
+
+
+def test_streamed_calls_without_an_index():
+    calls = [{"function": {"name": "f", "arguments": {"a": 1}}}, {"function": {"name": "g", "arguments": "{}"}}]
+    assert accumulate([chunk({"tool_calls": calls}, "stop")]).tool_calls == (Call("f", {"a": 1}), Call("g", "{}"))
 
 
 def test_an_answer_can_be_asked_for_at_any_time():

@@ -6,6 +6,7 @@ import decimal
 import math
 import pickle
 from collections import UserDict
+from dataclasses import replace
 from decimal import Decimal
 from enum import IntEnum
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answer_shapes import WHOLE, tokens
-from hostile import COUNTS, FIELDS, HOSTILE, JSON, SCALARS, OneRaises
+from hostile import COUNTS, FIELDS, HOSTILE, JSON, SCALARS, OneRaises, SameAs
 from loopspan.errors import ConfigurationError
 from loopspan.usage import Budget, Cost, CostTotals, Usage, total
 
@@ -90,6 +91,10 @@ def test_nothing_recognised_is_none(source: Any):
 def test_objects_that_raise_are_none(kind: type):
     assert Usage.parse(kind()) is None
     assert Usage.parse({"prompt_tokens": kind(), "completion_tokens": 3}) == Usage(None, 3, incomplete=True)
+
+
+def test_a_mapping_whose_key_raises_is_none():
+    assert Usage.parse({SameAs("prompt_tokens"): 5, "completion_tokens": 3}) is None
 
 
 def test_known_names_without_a_count_are_an_incomplete_usage():
@@ -330,6 +335,7 @@ def test_a_cost_is_a_value():
     assert cost == Cost(Decimal("0.50"), currency="EUR", source="estimated", table="t-1")
     assert hash(cost) == hash(Cost("0.50", "EUR", "estimated", "t-1"))
     assert pickle.loads(pickle.dumps(cost)) == cost
+    assert replace(cost, amount=Decimal(1)) == Cost(1, "EUR", "estimated", "t-1")
     assert str(Cost(Decimal("-0")).amount) == "0"
     with pytest.raises(AttributeError):
         cost.amount = Decimal(2)  # type: ignore[misc]

@@ -1,20 +1,17 @@
-"""Every way out of a loop, for all four kinds of function: spans ended, one stop reason, the same exception object."""
+"""The ways out of a loop, for all four kinds of function: spans ended, one stop reason, the same exception object."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import gc
 import inspect
-import threading
-from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from ways import FAILURES, KINDS, PLACES, Witness, ask, ask_streamed, loop_of, raises, work_streamed
+from ways import FAILURES, KINDS, PLACES, Witness, loop_of, raises
 
 import loopspan
-from loopspan.testing import Captured
 
 KIND = pytest.mark.parametrize("kind", KINDS)
 PLACE = pytest.mark.parametrize("place", PLACES)
@@ -25,14 +22,6 @@ CANCELS = {
     asyncio.CancelledError: "task_cancelled",
     GeneratorExit: "consumer_stopped",
 }
-
-
-@pytest.fixture
-def witness(loopspan_capture: Captured, caplog: pytest.LogCaptureFixture) -> Witness:
-    return Witness(loopspan_capture, caplog)
-
-
-# returning, raising
 
 
 @KIND
@@ -69,7 +58,7 @@ def test_a_cancel_of_any_kind_is_raised_untouched(witness: Witness, kind: str, p
 @PLACE
 def test_an_exception_that_the_loop_catches_ends_nothing(witness: Witness, kind: str, place: str):
     def act() -> str:
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError):  # noqa: PT011  # it is the one that was raised
             PLACES[place](raises(ValueError()))
         return "went on"
 
@@ -80,6 +69,8 @@ def test_an_exception_that_the_loop_catches_ends_nothing(witness: Witness, kind:
 @KIND
 @pytest.mark.parametrize("group", [ExceptionGroup, BaseExceptionGroup])
 def test_a_group_with_the_failure_of_a_tool_is_the_same_object(witness: Witness, kind: str, group: Any):
+    made: list[BaseException] = []
+
     def act() -> None:
         try:
             PLACES["tool"](raises(OSError("disk")))
@@ -87,167 +78,63 @@ def test_a_group_with_the_failure_of_a_tool_is_the_same_object(witness: Witness,
             made.append(group("several", [error]))
             raise made[0] from None
 
-    made: list[BaseException] = []
     with pytest.raises(group) as caught:
         witness.use(loop_of(kind, act))
     assert caught.value is made[0]
     witness.ended("tool_failed")
 
 
-# generators: what the consumer does
-
-
-def held(place: str) -> Iterator[str]:
-    """A loop's body that yields while something is in flight."""
-    if place == "loop":
-        yield "item"
-    elif place == "request":
-        yield from ask_streamed(lambda: None)
-    elif place == "tool":
-        yield from work_streamed(lambda: None)
-    elif place == "sub-agent":
-        yield from loopspan.agent_loop("child")(lambda: ask_streamed(lambda: None))()
-    elif place == "request block":
-        with loopspan.model_request(model="m"):
-            yield "item"
-    elif place == "tool block":
-        with loopspan.tool_call("work", {}) as call, call.attempt():
-            yield "item"
-    else:
-        with loopspan.agent_loop("child") as run:
-            yield "item"
-            run.succeed()
-
-
-HELD = pytest.mark.parametrize(
-    "place", ["loop", "request", "tool", "sub-agent", "request block", "tool block", "sub-agent block"]
-)
-
-
-@loopspan.agent_loop(name="loop")
-def generator(place: str) -> Iterator[str]:
-    ask()
-    yield "first"
-    yield from held(place)
-    yield "last"
-
-
-@loopspan.agent_loop(name="loop")
-async def async_generator(place: str) -> Any:
-    ask()
-    yield "first"
-    for item in held(place):
-        await asyncio.sleep(0)
-        yield item
-    yield "last"
-
-
-def in_thread(act: Callable[[], Any]) -> None:
-    thread = threading.Thread(target=act)
-    thread.start()
-    thread.join(10)
-
-
-CLOSERS: dict[str, Callable[[Callable[[], Any]], Any]] = {
-    "here": lambda close: close(),
-    "in a copy of the Context": lambda close: contextvars.copy_context().run(close),
-    "in an empty Context": lambda close: contextvars.Context().run(close),
-    "in another thread": in_thread,
-}
-
-
-@HELD
-@pytest.mark.parametrize("closer", CLOSERS)
-def test_a_generator_that_is_closed_early(witness: Witness, place: str, closer: str):
-    with witness.caller():
-        reading = generator(place)
-        assert [next(reading), next(reading)][0] == "first"
-        CLOSERS[closer](reading.close)
-    witness.ended("cancelled", "consumer_stopped")
-
-
-@HELD
-def test_a_generator_that_is_abandoned(witness: Witness, place: str):
-    with witness.caller():
-        for item in generator(place):
-            if item != "first":
-                break
-        gc.collect()
-    witness.ended("cancelled", "consumer_stopped")
-
-
-@HELD
-def test_the_consumer_of_a_generator_never_sees_its_span(witness: Witness, place: str):
-    reading = generator(place)
-    for _ in range(3):
-        with witness.caller():
-            next(reading)
-    reading.close()
-    witness.ended("cancelled", "consumer_stopped")
-
-
-@HELD
-def test_an_exception_thrown_into_a_generator_is_the_same_object(witness: Witness, place: str):
-    error = ValueError("thrown")
-    with witness.caller():
-        reading = generator(place)
-        next(reading)
-        next(reading)
-        with pytest.raises(ValueError, match="thrown") as caught:
-            reading.throw(error)
-    assert caught.value is error
-    witness.ended(FAILURES[place] if place != "sub-agent" else "model_failed")
-
-
-def test_what_is_sent_and_returned_passes_through_a_generator(witness: Witness):
-    @loopspan.agent_loop("loop")
-    def talk() -> Any:
-        got = [(yield "a"), (yield "b")]
+@KIND
+def test_an_exception_raised_from_the_failure_of_a_tool_is_the_same_object(witness: Witness, kind: str):
+    def act() -> None:
         try:
-            yield "c"
-        except KeyError as error:
-            got.append(error)
-        return got
+            PLACES["tool"](raises(OSError("disk")))
+        except OSError as failure:
+            raise made from failure
 
-    def reader() -> Any:
-        return (yield from talk())
-
-    error = KeyError("thrown")
-    reading = reader()
-    with witness.caller():
-        assert [next(reading), reading.send(1), reading.send(2)] == ["a", "b", "c"]
-        with pytest.raises(StopIteration) as stopped:
-            reading.throw(error)
-    assert stopped.value.value == [1, 2, error]
-    witness.ended("success", runs=1)
+    made = RuntimeError("gave up")
+    with pytest.raises(RuntimeError) as caught:
+        witness.use(loop_of(kind, act))
+    assert caught.value is made
+    witness.ended("tool_failed")
 
 
 @KIND
+@PLACE
+@pytest.mark.parametrize("listed", [(ValueError,), (KeyboardInterrupt,)])
+def test_an_exception_for_control_flow_ends_a_loop_as_a_return(witness: Witness, kind: str, place: str, listed: Any):
+    error = listed[0]("submitted")
+    with pytest.raises(listed) as caught:
+        witness.use(loop_of(kind, lambda: PLACES[place](raises(error)), control_flow=listed))
+    assert caught.value is error
+    witness.ended("success")
+
+
+@KIND
+@pytest.mark.parametrize("reason", ["max_steps", "cancelled", "tool_failed", "unknown_tool"])
+def test_a_loop_says_itself_why_it_returns(witness: Witness, kind: str, reason: str):
+    witness.use(loop_of(kind, lambda: loopspan.current_run().stop(reason, "by itself")))
+    witness.ended(reason, "by itself")
+
+
+@KIND
+def test_an_exception_says_more_than_what_the_loop_decided_before(witness: Witness, kind: str):
+    def act() -> None:
+        loopspan.current_run().succeed()
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        witness.use(loop_of(kind, act))
+    witness.ended("loop_error")
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_loop_that_is_never_entered_is_no_run(witness: Witness, kind: str):
-    if kind == "plain":
-        pytest.skip("a call of a plain function enters it")
     with witness.caller():
         made = loop_of(kind, lambda: None)()
-        if inspect.iscoroutine(made):
-            with pytest.warns(RuntimeWarning, match="never awaited"):
-                del made
-                gc.collect()
-        del kind
-    gc.collect()
-    assert witness.events("run_started") == []
+        with pytest.warns(RuntimeWarning, match="never awaited") if inspect.iscoroutine(made) else nullcontext():
+            del made
+            gc.collect()
+    assert witness.captured.entries == []
     assert [span.name for span in witness.captured.spans] == ["caller"]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_coroutine_that_is_dropped_half_way(witness: Witness, place: str):
-    @loopspan.agent_loop("loop")
-    async def loop() -> None:
-        ask()
-        await Forever()
-
-    with witness.caller():
-        coroutine = loop()
-        coroutine.send(None)
-        del coroutine
-        gc.collect()
-    witness.ended("cancelled", "consumer_stopped")
+    witness.silent()

@@ -27,7 +27,7 @@ def ask(act: Act = lambda: None) -> Any:
 
 
 @loopspan.model_request(provider="p", model="m")
-def ask_streamed(act: Act) -> Iterator[str]:
+def ask_streamed(act: Act = lambda: None) -> Iterator[str]:
     """A streamed answer, between two chunks of which `act` happens."""
     yield "chunk"
     act()
@@ -35,13 +35,13 @@ def ask_streamed(act: Act) -> Iterator[str]:
 
 
 @loopspan.tool
-def work(act: Act) -> Any:
+def work(act: Act = lambda: None) -> Any:
     """A tool, in the body of which `act` happens."""
     return act()
 
 
 @loopspan.tool
-def work_streamed(act: Act) -> Iterator[str]:
+def work_streamed(act: Act = lambda: None) -> Iterator[str]:
     """A tool that yields, between two items of which `act` happens."""
     yield "item"
     act()
@@ -162,34 +162,38 @@ class Witness:
     def use(self, loop: Callable[[], Any]) -> Any:
         """Call a loop of any kind and read it to its end. The result, or the list of the items."""
         if inspect.iscoroutinefunction(loop) or inspect.isasyncgenfunction(loop):
-            return asyncio.run(self._use_async(loop))
+            return asyncio.run(self.use_async(loop))
         with self.caller():
             value = loop()
             return list(value) if inspect.isgenerator(value) else value
 
-    async def _use_async(self, loop: Callable[[], Any]) -> Any:
+    async def use_async(self, loop: Callable[[], Any]) -> Any:
+        """`use` in a task that is there already."""
         with self.caller():
             value = loop()
             return [item async for item in value] if inspect.isasyncgen(value) else await value
 
     def ended(self, reason: str, detail: str | None = None, runs: int | None = None) -> None:
-        """Every span is ended, every run has one stop reason (that of the outermost is given), OpenTelemetry is silent."""
+        """Every span is ended, every run has one stop reason (that of the outermost is given), no log says a word."""
         gc.collect()
         assert [span.name for span in self.captured.open_spans()] == []
         started = self.events("run_started")
         closed = self.events("run_trace_closed")
         assert sorted(entry.run_id for entry in closed) == sorted(entry.run_id for entry in started)
         assert runs is None or len(started) == runs
-        outer = started[0].run_id
-        ending = next(entry.event for entry in closed if entry.run_id == outer)
+        ending = next(entry.event for entry in closed if entry.run_id == started[0].run_id)
         assert (ending.stop_reason, ending.stop_detail) == (reason, detail)
         self._roots_say([(entry.run_id, entry.event.stop_reason) for entry in closed])
-        assert [r.getMessage() for r in self._caplog.records if r.name.startswith(("opentelemetry", "loopspan"))] == []
+        self.silent()
 
     def _roots_say(self, reasons: list[tuple[str, str]]) -> None:
         roots = [span.attributes for span in self.captured.spans if span.name.startswith("invoke_agent")]
         said = [(root["loopspan.run.id"], root["loopspan.run.stop_reason"]) for root in roots]
         assert sorted(said) == sorted(reasons)
+
+    def silent(self) -> None:
+        """Neither OpenTelemetry nor loopspan has logged anything."""
+        assert [r.getMessage() for r in self._caplog.records if r.name.startswith(("opentelemetry", "loopspan"))] == []
 
     def events(self, name: str) -> list[Any]:
         """The entries of this name, in order."""

@@ -13,6 +13,8 @@ from loopspan._scopes.commands import Flow, Outcome
 from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.nesting import outer_attempt, run_inner
 from loopspan._scopes.options import RequestOptions
+from loopspan._scopes.quiet import QuietRequest, plain_request, request_quietly
+from loopspan._scopes.repeats import shape
 from loopspan._scopes.request import Request, RequestAttempt
 from loopspan._scopes.requesting import run_request
 from loopspan.errors import ConfigurationError
@@ -80,11 +82,17 @@ class ModelRequest:
 
 
 def _starter(options: RequestOptions, facts: Function) -> Starter:
+    plain = plain_request(options)
+
     def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow | None:
         scope = active_scope()
         if scope is None:
             outside(getattr(facts.call, "__qualname__", "a model request"))
             return None
+        if isinstance(scope, QuietRequest):
+            return None
+        if plain and scope.run.is_quiet:
+            return request_quietly(scope, options, facts.call, args, kwargs)
         outer = outer_attempt(scope)
         if outer is not None:
             return run_inner(outer, options, facts.call, args, kwargs)
@@ -96,7 +104,7 @@ def _starter(options: RequestOptions, facts: Function) -> Starter:
 def _request(scope: Scope, options: RequestOptions, facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
     provider = _said("provider", options.provider, args, kwargs)
     model = _said("model", options.model, args, kwargs) or facts.argument("model", args, kwargs)
-    request = Request.open(scope, options, provider, model, _messages(facts, args, kwargs), _shape(args, kwargs))
+    request = Request.open(scope, options, provider, model, _messages(facts, args, kwargs), shape(args, kwargs))
     return (yield from run_request(request, facts.call, args, kwargs))
 
 
@@ -113,11 +121,6 @@ def _messages(facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         if isinstance(found, list | tuple):
             return found
     return next((value for value in args if isinstance(value, list) and value and not isinstance(value[0], str)), None)
-
-
-def _shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, int | None], ...]:
-    """The arguments, with the length that lists have now; what a repeated request is recognised by."""
-    return tuple((value, len(value) if isinstance(value, list) else None) for value in (*args, *kwargs.values()))
 
 
 @overload

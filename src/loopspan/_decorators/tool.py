@@ -14,6 +14,7 @@ from loopspan._scopes.calling import Body, run_body
 from loopspan._scopes.commands import Flow, Outcome
 from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.options import ToolOptions
+from loopspan._scopes.quiet import call_quietly, plain_tool
 from loopspan.errors import ConfigurationError, NoActiveRun, ValidationRejected
 from loopspan.values import Approval, Call, Retry
 
@@ -24,11 +25,12 @@ M = TypeVar("M")
 class Tool:
     """A decorated tool: its options and the function itself."""
 
-    __slots__ = ("facts", "options")
+    __slots__ = ("_plain", "facts", "options")
 
     def __init__(self, options: ToolOptions, facts: Function) -> None:
         self.options = options
         self.facts = facts
+        self._plain = plain_tool(options)
 
     def need_run(self) -> None:
         """Raise NoActiveRun where the tool must not run outside of one; warn where it may."""
@@ -42,6 +44,8 @@ class Tool:
         if scope is None:
             self.need_run()
             return None
+        if self._plain and scope.run.is_quiet:
+            return call_quietly(scope, self.options, self.facts.call, args, kwargs)
         return self._direct(scope, args, kwargs)
 
     def _direct(self, scope: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:

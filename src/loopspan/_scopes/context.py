@@ -21,10 +21,13 @@ _here: ContextVar[None] = ContextVar("loopspan-visit")
 
 
 class Visit(NamedTuple):
-    """One stay in a generator's body, from an item that is asked for to the `yield`."""
+    """One stay in a generator's body, from an item that is asked for to the `yield`.
+
+    `fresh` is what was entered; None where the body goes on with what it had attached.
+    """
 
     outside: Context
-    inside: Context
+    fresh: Context | None
     token: Token[None]
 
 
@@ -67,9 +70,9 @@ class Scope:
         outside = get_current()
         if inside is None:
             self.enter()
-        else:
-            attach(inside)
-        return Visit(outside, get_current(), _here.set(None))
+            return Visit(outside, get_current(), _here.set(None))
+        attach(inside)
+        return Visit(outside, None, _here.set(None))
 
     def pause(self, visit: Visit) -> Context | None:
         """Make current again what the consumer had; returns what the body has attached and not detached, if any."""
@@ -79,7 +82,7 @@ class Scope:
             return None  # finalised in a foreign Context: what is current there is not ours
         now = get_current()
         attach(visit.outside)
-        return None if now is visit.inside else now
+        return None if now is visit.fresh else now
 
     def chunk(self, item: Any) -> None:
         """A streamed body has yielded `item`."""
@@ -95,7 +98,7 @@ def current_scope() -> Scope | None:
 
 def active_scope() -> Scope | None:
     """The scope that this code runs in, unless its run is over."""
-    scope = current_scope()
+    scope = cast("Scope | None", get_current().get(_KEY))
     return None if scope is None or scope.run.is_closed else scope
 
 

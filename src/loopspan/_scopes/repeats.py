@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+Shape = tuple[tuple[Any, int | None], ...]
+"""A call's arguments, with the length that lists have."""
+
+
+def shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shape:
+    """What a repeated request is recognised by."""
+    return tuple((value, len(value) if isinstance(value, list) else None) for value in (*args, *kwargs.values()))
+
 
 def same_arguments(one: Any, other: Any) -> bool:
     """Whether two calls got the same arguments: lists by identity and length, or by their last item; never digested."""

@@ -73,11 +73,14 @@ class Request:
             run.check()
             run.limits.check_budget()
             again = run.repeated_request(arguments)
-            if again is not None:
+            if isinstance(again, cls):
                 again.options, again.provider, again.model = options, _redact.name(provider), _redact.name(model)
                 return again
             request = cls(scope, options, provider, model, arguments)
-            request._place(messages)
+            if again is None:
+                request._place(messages)
+            else:
+                request.step, request.parent = run.steps_.current, run.steps_.current or run
             request.id = _clock.new_id() if run.recorder.listening else ""
             run.ledger.request()
             run.configured_model = request.model or run.configured_model

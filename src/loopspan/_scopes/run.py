@@ -28,6 +28,7 @@ from loopspan.values import Answer
 
 if TYPE_CHECKING:
     from loopspan._scopes.call import ToolCall
+    from loopspan._scopes.quiet import QuietRequest
     from loopspan._scopes.request import Request
 
 WAY_OUT = "configure(store=...) and agent_loop(durable=True) keep it over process borders"
@@ -199,6 +200,12 @@ class Run(Scope):
         self._last_response_model = _redact.name(answer.model) or self._last_response_model
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether nobody listens and nothing is open that the lifecycle must guard."""
+        recorder = self.recorder
+        return not (recorder.listening or self._budgeted or recorder.state.calls)
+
+    @property
     def wants_answers(self) -> bool:
         """Whether anybody needs an answer at once; elsewhere it is read when somebody asks."""
         return self.recorder.listening or self._budgeted
@@ -234,7 +241,7 @@ class Run(Scope):
         """A new step begins: what failed before it was handled."""
         self._left.clear()
 
-    def repeated_request(self, arguments: Any) -> Request | None:
+    def repeated_request(self, arguments: Any) -> Request | QuietRequest | None:
         """The failed request that this one repeats: equal arguments, right after it, in the same step."""
         step = self.steps_.current
         failed, former = (None, None) if step is None else (step, step.failed_request)

@@ -13,6 +13,7 @@ from loopspan.values import Answer
 
 if TYPE_CHECKING:
     from loopspan._scopes.call import ToolCall
+    from loopspan._scopes.quiet import QuietRequest
     from loopspan._scopes.request import Request
     from loopspan._scopes.run import Run
 
@@ -21,7 +22,7 @@ class Step(Scope):
     """One turn of the loop: a model's answer and what the loop did about it."""
 
     __slots__ = (
-        "_outcome", "answer", "failed_call", "failed_request", "in_flight", "number", "opened", "proposals", "results",
+        "_outcome", "answer", "failed_call", "failed_request", "in_flight", "number", "opened", "_proposals", "results",
         "unobserved",
     )  # fmt: skip
 
@@ -30,13 +31,20 @@ class Step(Scope):
         self.number = number
         self.opened = False
         self.in_flight = 0
-        self.proposals = Proposals(number)
         self.results: list[ToolCall] = []
         self.unobserved = 0
-        self.failed_request: Request | None = None
+        self.failed_request: Request | QuietRequest | None = None
         self.failed_call: ToolCall | None = None
         self.answer: Answer | None = None
         self._outcome: str | None = None
+        self._proposals: Proposals | None = None
+
+    @property
+    def proposals(self) -> Proposals:
+        """What the model asked for in this step."""
+        if self._proposals is None:
+            self._proposals = Proposals(self.number)
+        return self._proposals
 
     def parse_error(self, raw: Any, *, feedback: str) -> str:
         """Record that this step's answer was not understood, and return `feedback` unchanged.
@@ -87,9 +95,9 @@ class Step(Scope):
         """End the step; `outcome` says how the run was cut, None where it went on."""
         run = self.run
         self.unobserved += len(self.results) if outcome is None else 0
-        tally = run.ledger.close_step()
         if not run.recorder.listening:
             return
+        tally = run.ledger.close_step()
         event = e.StepClosed(
             step=self.number,
             outcome=self._outcome or outcome or "ok",

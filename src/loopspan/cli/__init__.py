@@ -1,8 +1,7 @@
-"""The command line."""
+"""The command line: `loopspan show`, `loopspan demo`."""
 
 from __future__ import annotations
 
+from loopspan.cli._app import main
 
-def main() -> None:
-    """Run the command line."""
-    raise NotImplementedError
+__all__ = ["main"]

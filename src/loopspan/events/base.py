@@ -28,10 +28,11 @@ class Event:
 E = TypeVar("E", bound=type[Event])
 
 
-@dataclass_transform(kw_only_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def shared(cls: E) -> E:
     """Make `cls` a slotted dataclass without methods, for fields that several events share."""
-    return dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
+    made: Any = dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
+    return cast("E", made)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -53,7 +54,8 @@ def event(cls: E) -> E:
 
 def _first(cls: type[Event], /, **values: Any) -> Event:
     """The first event of its class: write the class's own `__new__`, which makes this one and all later ones."""
-    cls.__new__ = _written(cls)  # type: ignore[method-assign]
+    made: Any = cls
+    made.__new__ = _written(cls)
     return cls(**values)
 
 
@@ -80,7 +82,7 @@ def _values(self: Event) -> dict[str, Any]:
     return {name: getattr(self, name) for name in self.field_names}
 
 
-def _equal(self: Event, other: object) -> bool:
+def _equal(self: Event, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
     return all(getattr(self, name) == getattr(other, name) for name in self.field_names)

@@ -97,6 +97,8 @@ def refused(state: State, event: Any) -> Result:
     call = idle_call(state, event)
     if isinstance(call, Refusal):
         return call
+    if call.committed:
+        return committed_call(call)
     approval = call.approval and call.approval._replace(over=True)
     return with_call(state, event, call._replace(refused=event.name, approval=approval))
 

@@ -12,7 +12,7 @@ from loopspan.trajectory.tree import text, tree
 
 
 class RunPrinter:
-    """Takes entries as they are recorded; keeps those of open runs only. A sub-agent's run is printed with its parent."""
+    """Takes entries as they are recorded, keeps those of open runs; a sub-agent's run is printed with its parent."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -39,9 +39,7 @@ class RunFacts:
     def _records(self) -> list[Record]:
         """In order, each once; those from spans before those from logs, since they know the parent."""
         ordered = sorted([*self._raw.records, *self._raw.logged], key=itemgetter(0))
-        return [
-            record for place, record in enumerate(ordered) if place == 0 or record[0] != ordered[place - 1][0]
-        ]
+        return [record for place, record in enumerate(ordered) if place == 0 or record[0] != ordered[place - 1][0]]
 
     def _entry(self, place: int) -> Entry:
         entry = self._entries.get(place)
@@ -132,7 +130,8 @@ class RunFacts:
     @property
     def stop_reason(self) -> StopReason | str | None:
         """Why the run ended; a reason that this version does not know is text, None is an open run."""
-        return _known(StopReason, reading.value(self.closing, "stop_reason"))
+        reason: StopReason | str | None = _known(StopReason, reading.value(self.closing, "stop_reason"))
+        return reason
 
     @property
     def stop_detail(self) -> str | None:
@@ -145,7 +144,9 @@ class RunFacts:
         """Why the run waits; None for one that does not."""
         if self.lifecycle is not Lifecycle.SUSPENDED:
             return None
-        return _known(SuspendReason, reading.value(self._named(e.RunSuspended)[-1], "reason"))
+        entry = self._named(e.RunSuspended)[-1]
+        reason: SuspendReason | str | None = _known(SuspendReason, reading.value(entry, "reason"))
+        return reason
 
     # what it did
 

@@ -60,11 +60,13 @@ class Folded:
         if isinstance(event, InCall):
             call = self.call(event)
             call.log.append(entry)
-            _CALLS.get(type(event), _nothing)(call, entry.time, event)
+            if (change := _CALLS.get(type(event))) is not None:
+                change(call, entry.time, event)
         elif isinstance(event, InRequest):
             request = self.request(event)
             request.log.append(entry)
-            _REQUESTS[type(event)](request, entry.time, event)
+            if (changed := _REQUESTS.get(type(event))) is not None:
+                changed(request, entry.time, event)
         elif isinstance(event, e.ToolCallProposed):
             self._proposals.setdefault(event.step, []).append(event)
         elif isinstance(event, _STEP_EVENTS) and event.step is not None:
@@ -78,7 +80,7 @@ class Folded:
         """All entries are in: put the calls in order, and give the steps what their requests used."""
         for step in self.steps.values():
             asked = self._proposals.get(step.number, [])
-            step.tool_calls.sort(key=lambda call: _place(call, asked))  # noqa: B023  # used at once
+            step.tool_calls.sort(key=lambda call: _place(call, asked))
             observed = [request.observed for request in step.requests]
             events = [event for one in observed for event in one.events]
             silent = any(one.silent for one in observed)
@@ -114,10 +116,6 @@ def _attempt(part: CallView | RequestView, number: int) -> AttemptView:
     attempt = AttemptView(number)
     part.attempts.append(attempt)
     return attempt
-
-
-def _nothing(part: Any, time: int, event: Any) -> None:
-    """The event is in the log, and changes nothing else."""
 
 
 # steps
@@ -196,8 +194,6 @@ _REQUESTS: dict[type[e.Event], Callable[[RequestView, int, Any], None]] = {
     e.UsageObserved: _used,
     e.ModelResponded: _responded,
     e.ModelFailed: _failed,
-    e.ModelRetry: _nothing,
-    e.ModelFinal: _nothing,
 }
 
 

@@ -119,7 +119,8 @@ DOCUMENTS: dict[str, Callable[[Any, Found], None]] = {"resourceSpans": read_span
 def read_document(document: Any, found: Found) -> bool:
     """Read an `unwrapped` document, or a list of them; False where it is of no kind that is known."""
     if isinstance(document, list):
-        return bool(document) and all([read_document(item, found) for item in document])
+        read_ones = [read_document(item, found) for item in document]
+        return bool(read_ones) and all(read_ones)
     if isinstance(document, dict):
         for key, read in DOCUMENTS.items():
             if key in document:
@@ -133,11 +134,9 @@ _decode = json.JSONDecoder(object_hook=unwrapped).decode
 
 def read_file(path: Path, found: Found) -> None:
     """A file with a document in each line, or with one document in all. Raises OSError."""
-    understood, line, number = 0, b"", 0
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):  # noqa: B007  # both are used after the loop
-            understood += _read_line(line, number, found)
-    if not understood and number:
+        understood = sum(_read_line(line, number, found) for number, line in enumerate(file, 1))
+    if not understood:
         _read_whole(path, found)
 
 

@@ -99,8 +99,8 @@ class StepView(Part):
     """One turn of the loop.
 
     `outcome` is `ok`, `parse_error`, `suspended`, `cancelled`, `unknown` or `error`, None while the step is open.
-    `message` and `observation` are the answer that was not understood and the prompt that asks to mend it, where content
-    is on record. `tool_calls` are in the order in which the model asked for them.
+    `message` and `observation` are the answer that was not understood and the prompt that asks to mend it, where
+    content is on record. `tool_calls` are in the order in which the model asked for them.
     """
 
     number: int = 0

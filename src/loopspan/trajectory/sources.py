@@ -64,7 +64,9 @@ def _read_parsed(document: Mapping[str, Any], found: Found) -> None:
     if not otlp.read_document(otlp.shortened(document), found):
         keys = ", ".join(map(str, list(document)[:5])) or "no keys"
         known = ", ".join(otlp.DOCUMENTS)
-        raise ConfigurationError(f"read_runlog: a document with {keys} is none that is known: its top has one of {known}")
+        raise ConfigurationError(
+            f"read_runlog: a document with {keys} is none that is known: its top has one of {known}"
+        )
 
 
 def _read_span(span: Any, found: Found) -> None:

@@ -64,7 +64,7 @@ def simulated_tokens(events: Iterable[e.UsageObserved]) -> int | None:
 
 def _usage(event: e.UsageObserved) -> Usage:
     lacks = event.input_tokens is None or event.output_tokens is None
-    return Usage(*(getattr(event, name) for name in _TOKENS), incomplete=lacks)
+    return Usage(**{name: getattr(event, name) for name in _TOKENS}, incomplete=lacks)
 
 
 def _incomplete(usage: Usage) -> Usage:
@@ -87,7 +87,7 @@ def _checked_cost(amount: Any, currency: Any, source: Any) -> Cost | None:
 
 def stated_usage(totals: Any) -> Usage:
     """The tokens that an event with totals states."""
-    return Usage(*(_get(totals, name) for name in _TOKENS), incomplete=bool(_get(totals, "usage_incomplete")))
+    return Usage(**{name: _get(totals, name) for name in _TOKENS}, incomplete=bool(_get(totals, "usage_incomplete")))
 
 
 def stated_cost(totals: Any) -> CostTotals:

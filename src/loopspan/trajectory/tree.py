@@ -106,7 +106,8 @@ def _request(request: RequestView) -> Node:
         words.duration(request.started, request.ended),
         words.dim(f"first chunk after {words.seconds(request.first_chunk_s)}" if request.first_chunk_s else None),
         *words.figures(request.observed),
-        words.dim(", ".join(request.finish_reasons)),
+        words.dim(", ".join(map(str, request.finish_reasons))),
+        _only_error(attempts),
     )
     return Node(label, _attempts(attempts), _place(request))
 
@@ -116,10 +117,13 @@ def _unless_ok(outcome: str | None) -> words.Words | None:
 
 
 def _attempts(attempts: Sequence[AttemptView]) -> list[Node]:
-    """Each attempt where there was more than one, or where the only one has something to tell."""
-    if len(attempts) == 1 and attempts[0].outcome == "ok":
-        return []
-    return [_attempt(attempt) for attempt in attempts]
+    """Each attempt, where there was more than one."""
+    return [_attempt(attempt) for attempt in attempts] if len(attempts) > 1 else []
+
+
+def _only_error(attempts: Sequence[AttemptView]) -> words.Words | None:
+    """What went wrong in the only attempt, which has no line of its own."""
+    return words.error(attempts[0].error_type, attempts[0].message) if len(attempts) == 1 else None
 
 
 def _attempt(attempt: AttemptView) -> Node:
@@ -129,7 +133,7 @@ def _attempt(attempt: AttemptView) -> Node:
         words.outcome(attempt.outcome),
         words.duration(attempt.started, attempt.ended),
         words.dim(waited),
-        words.bad(": ".join(filter(None, (attempt.error_type, attempt.message)))),
+        words.error(attempt.error_type, attempt.message),
     )
     return Node(label, [], (attempt.started or 0, attempt.number))
 
@@ -138,18 +142,17 @@ def _attempt(attempt: AttemptView) -> Node:
 
 
 def _call(call: CallView, families: _Families) -> Node:
+    told = [_remark(entry) for entry in call.log if _told(entry)]
     label = line(
         words.title(semconv.EXECUTE_TOOL, call.name),
         words.outcome(call.outcome),
         words.many(call.entries, "attempt") if call.entries != 1 else None,
         words.duration(call.started, call.ended),
         words.dim(call.effect),
-        words.bad(call.error_type if not call.attempts else None),
+        _only_error(call.attempts) if call.attempts else words.error(None if told else call.error_type),
         *_backfill(call),
     )
-    below = _attempts(call.attempts) + [_remark(entry) for entry in call.log if _told(entry)]
-    below += families.below(call.log)
-    return Node(label, _ordered(below), _place(call))
+    return Node(label, _ordered([*_attempts(call.attempts), *told, *families.below(call.log)]), _place(call))
 
 
 def _backfill(call: CallView) -> Line:

@@ -65,11 +65,16 @@ def warn(text: str | None) -> Words | None:
     return Words(safe(text), "warn") if text else None
 
 
-def outcome(value: str | None, missing: str | None = "open") -> Words | None:
-    """An outcome, in the way it is meant."""
+def outcome(value: str | None, missing: str | None = "open", said: str | None = None) -> Words | None:
+    """An outcome, in the way it is meant; `said` is what is shown instead of the word itself."""
     if value is None:
         return warn(missing)
-    return Words(safe(value), "good" if value in _GOOD else "warn" if value in _WARN else "bad")
+    return Words(safe(said or value), "good" if value in _GOOD else "warn" if value in _WARN else "bad")
+
+
+def error(kind: str | None, message: str | None = None) -> Words | None:
+    """The class of an error, without its module, and its message where that is on record."""
+    return bad(": ".join(part for part in (kind and kind.rpartition(".")[2], message) if part))
 
 
 def seconds(value: float) -> str:
@@ -115,9 +120,8 @@ def _count(value: int | None) -> str:
 def money(cost: CostTotals) -> Iterable[Words]:
     """Each amount with its currency, and where it is from unless a provider stated it; what has no price."""
     for (currency, source), amount in cost.amounts.items():
-        yield Words(f"{amount.normalize():f} {currency}")
-        if source != "provider":
-            yield Words(source, "warn")
+        said = f"{amount.normalize():f} {safe(currency)}"
+        yield Words(said if source == "provider" else f"{said} {safe(source)}")
     if cost.unpriced:
         yield Words(f"{cost.unpriced} unpriced", "warn")
     if cost.partial:
@@ -153,16 +157,16 @@ def _standing(run: RunFacts) -> Line:
     if run.lifecycle is Lifecycle.CLOSED:
         reason = run.stop_reason or "?"
         failed = None if reason == StopReason.SUCCESS else _error(run)
-        return line("closed", outcome(str(reason)), dim(run.stop_detail), failed)
+        detail = f" ({run.stop_detail})" if run.stop_detail else ""
+        return line(outcome(str(reason), said=f"closed {reason}{detail}"), failed)
     if run.lifecycle is Lifecycle.SUSPENDED:
-        return line(outcome("suspended"), warn(run.suspend_reason or "?"))
+        return line(warn(f"suspended {run.suspend_reason or '?'}"))
     return line(warn("resumed" if run.resumed else "running"))
 
 
 def _error(run: RunFacts) -> Words | None:
     event = getattr(run.closing, "event", None)
-    kind, message = getattr(event, "error_type", None), getattr(event, "message", None)
-    return bad(": ".join(filter(None, (kind, message))))
+    return error(getattr(event, "error_type", None), getattr(event, "message", None))
 
 
 def _of_children(run: RunFacts) -> Line:
