@@ -15,6 +15,8 @@ from opentelemetry import baggage, context, trace
 import loopspan
 from loopspan.testing import Captured
 
+gc.freeze()  # what is there already is no garbage: each test collects, and looks at its own only
+
 Act = Callable[[], Any]
 
 KINDS = ("plain", "coroutine", "generator", "async_generator")

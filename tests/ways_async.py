@@ -94,6 +94,12 @@ PLACES: dict[str, Callable[[Act], Awaitable[Any]]] = {
 }
 """Where in a loop `act` happens: with what in flight."""
 
+FAILURES = {place: "tool_failed" if "tool" in place else "model_failed" for place in PLACES} | {
+    "loop": "loop_error",
+    "sub-agent": "tool_failed",
+}
+"""Why the loop ends when `act` raises there."""
+
 
 def loop_of(kind: str, act: Act) -> Callable[[], Any]:
     """A decorated loop that awaits `act`; the generator yields before and after it."""

@@ -14,6 +14,7 @@ from loopspan._config import Content, configure
 from loopspan._decorators import agent_loop, model_request, tool, tool_call
 from loopspan._logging import LogFilter, log_fields
 from loopspan._pipeline import flush, setup
+from loopspan._read import read_runlog
 from loopspan._scopes.ambient import context
 from loopspan._scopes.call import current_tool_call
 from loopspan._scopes.context import current_run, current_step
@@ -47,7 +48,6 @@ from loopspan.errors import (
 )
 from loopspan.reasons import Lifecycle, StopReason, SuspendReason
 from loopspan.toolbox import Toolbox
-from loopspan.trajectory import read_runlog
 from loopspan.usage import Budget, Cost, Usage
 from loopspan.values import (
     Answer,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 import uuid
@@ -36,7 +35,13 @@ class SystemClock:
     wall = staticmethod(time.time_ns)
     monotonic = staticmethod(time.perf_counter_ns)
     sleep = staticmethod(time.sleep)
-    asleep = staticmethod(asyncio.sleep)
+
+    @staticmethod
+    async def asleep(seconds: float) -> None:
+        """Wait in this task."""
+        import asyncio
+
+        await asyncio.sleep(seconds)
 
 
 class Ids(Protocol):

@@ -6,15 +6,16 @@ import contextlib
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 
 from loopspan import _config
 from loopspan.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opentelemetry.sdk.trace import TracerProvider
 
 
@@ -25,12 +26,12 @@ def setup(
     file: str | Path | None = None,
     signals: bool = False,
 ) -> TracerProvider:
-    """Wire the OpenTelemetry SDK: spans go to an OTLP endpoint, or to a file.
+    """Wire the OpenTelemetry SDK: spans and metrics go to an OTLP endpoint, or spans to a file.
 
     `service_name`: the resource's, else OTEL_SERVICE_NAME. `endpoint`: an OTLP/HTTP base address such as
     `http://localhost:4318`, else the OTEL_* variables, else a local collector. `file`: an OTLP-JSON file, one line an
-    export, appended to. On a terminal each run is printed as a tree when it closes. Sets the global tracer provider where
-    none is set, and ours in any case. Returns the provider; calling it again replaces ours.
+    export, appended to. OTEL_METRICS_EXPORTER=none leaves metrics out. On a terminal each run is printed as a tree when it
+    closes. Sets the global providers where none are set, and ours in any case. Returns the provider; calling it again replaces ours.
 
     Raises ConfigurationError for both an endpoint and a file.
     """
@@ -40,10 +41,10 @@ def setup(
         raise ConfigurationError("setup(signals=True): handlers for signals are not there yet; leave it out")
     from loopspan import _sdk
 
-    provider = _sdk.provider(service_name, endpoint, None if file is None else Path(file))
-    if not _sdk.is_configured():
-        trace.set_tracer_provider(provider)
-    _config.change(tracer_provider=provider, log_sinks=_console())
+    provider = _sdk.provider(service_name, endpoint, file)
+    meters = None if file is not None else _sdk.meter_provider(provider.resource, endpoint)
+    _sdk.set_globally(provider, meters)
+    _config.change(tracer_provider=provider, meter_provider=meters, log_sinks=_console())
     return provider
 
 
@@ -71,7 +72,7 @@ def flush(timeout: float = 5.0) -> Flushed:
     settings = _config.current()
     providers = {
         "spans": settings.tracer_provider or trace.get_tracer_provider(),
-        "metrics": settings.meter_provider or metrics.get_meter_provider(),
+        "metrics": settings.meter_provider or _global_meters(),
     }
     deadline = time.monotonic() + timeout
     said = {
@@ -79,6 +80,11 @@ def flush(timeout: float = 5.0) -> Flushed:
     }
     problems = [f"{name}: {problem}" for name, problem in said.items() if problem]
     return Flushed(not problems, "; ".join(problems) or f"flushed {', '.join(said) or 'nothing: no SDK is configured'}")
+
+
+def _global_meters() -> Any:
+    api = sys.modules.get("opentelemetry.metrics")
+    return None if api is None else api.get_meter_provider()
 
 
 def _flushed(provider: Any, deadline: float) -> str | None:

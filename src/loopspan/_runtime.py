@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from opentelemetry import _logs, metrics, trace
+from opentelemetry import trace
 from opentelemetry.trace import Link, Tracer
 
 from loopspan import _config, _guard, semconv
@@ -20,11 +21,13 @@ from loopspan.errors import DecisionConflict, IllegalTransition, RunClosed
 from loopspan.lifecycle import NEW, Refusal, State, advance
 from loopspan.reasons import Lifecycle
 from loopspan.telemetry import _attributes
-from loopspan.telemetry._instruments import Instruments
-from loopspan.telemetry._logs import LogWriter
-from loopspan.telemetry._metrics import MetricRecorder
 from loopspan.telemetry._projector import SpanProjector
 from loopspan.telemetry._spans import Handle, Place
+
+if TYPE_CHECKING:
+    from loopspan.telemetry._instruments import Instruments
+    from loopspan.telemetry._logs import LogWriter
+    from loopspan.telemetry._metrics import MetricRecorder
 
 _ERRORS = {"closed": RunClosed, "decision_conflict": DecisionConflict}
 
@@ -65,16 +68,28 @@ class Runtime:
 
     def instruments(self, settings: _config.Settings) -> Instruments | None:
         """Our instruments of the meter provider in force; None where it would drop what they record."""
-        provider = settings.meter_provider or metrics.get_meter_provider()
-        if type(provider).__module__.startswith("opentelemetry.metrics"):
+        api = sys.modules.get("opentelemetry.metrics")  # nobody has set a provider where it was never imported
+        provider = settings.meter_provider or (api and api.get_meter_provider())
+        if provider is None or type(provider).__module__.startswith("opentelemetry.metrics"):
             return None
         kept = self._instruments
         if kept is not None and kept[0] is provider and kept[1] == settings.semconv:
             return kept[2]
         meter = provider.get_meter(semconv.SCOPE, schema_url=semconv.SCHEMA_URL)
+        from loopspan.telemetry._instruments import Instruments
+
         made = Instruments(meter, settings.semconv)
         self._instruments = (provider, settings.semconv, made)
         return made
+
+    def log_writer(self, settings: _config.Settings, identity: dict[str, Any]) -> LogWriter:
+        """Writes a run's events to the logger provider in force."""
+        from opentelemetry import _logs
+
+        from loopspan.telemetry._logs import LogWriter
+
+        provider = settings.logger_provider or _logs.get_logger_provider()
+        return LogWriter(provider.get_logger(semconv.SCOPE, schema_url=semconv.SCHEMA_URL), identity)
 
     def _hook(self) -> None:
         """Register the exit hook after the provider's own, so that it runs before it."""
@@ -151,10 +166,11 @@ class Recorder:
         self.root = self._projector.start_root(tracer, event(None), place, links, self.anchor.now())
         recording = self.root.span.is_recording()
         if settings.events != "span" and settings.enabled:
-            provider = settings.logger_provider or _logs.get_logger_provider()
-            self._logs = LogWriter(provider.get_logger(semconv.SCOPE, schema_url=semconv.SCHEMA_URL), identity)
+            self._logs = runtime.log_writer(settings, identity)
         instruments = runtime.instruments(settings) if settings.enabled else None
         if instruments is not None:
+            from loopspan.telemetry._metrics import MetricRecorder
+
             self._metrics = MetricRecorder(instruments, event(None).agent)
         self.listening = recording or bool(self._sinks or self._logs or self._metrics)
         self.add(event(self.root.span), self.root, self.root.start)

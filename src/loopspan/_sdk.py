@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from opentelemetry import trace
+from opentelemetry import metrics, trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -17,18 +17,31 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from loopspan import _guard
 
 
-def provider(service_name: str | None, endpoint: str | None, file: Path | None) -> TracerProvider:
+def provider(service_name: str | None, endpoint: str | None, file: str | Path | None) -> TracerProvider:
     """A tracer provider that exports in batches, to the file or the endpoint."""
     resource = Resource.create({"service.name": service_name} if service_name else {})
     made = TracerProvider(resource=resource)
-    exporter = FileSpanExporter(file) if file is not None else _otlp_exporter(endpoint)
+    exporter = FileSpanExporter(Path(file)) if file is not None else _otlp_exporter(endpoint)
     made.add_span_processor(BatchSpanProcessor(exporter))
     return made
 
 
-def is_configured() -> bool:
-    """Whether the process has a tracer provider of the SDK already."""
-    return isinstance(trace.get_tracer_provider(), TracerProvider)
+def meter_provider(resource: Resource, endpoint: str | None) -> Any:
+    """A meter provider that exports to the endpoint; None where OTEL_METRICS_EXPORTER says none."""
+    if os.environ.get("OTEL_METRICS_EXPORTER", "").strip().lower() == "none":
+        return None
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+    return MeterProvider([PeriodicExportingMetricReader(_otlp_metric_exporter(endpoint))], resource)
+
+
+def set_globally(tracers: TracerProvider, meters: Any) -> None:
+    """Make these the process's providers, where it has none of the SDK's yet."""
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        trace.set_tracer_provider(tracers)
+    if meters is not None and not isinstance(metrics.get_meter_provider(), type(meters)):
+        metrics.set_meter_provider(meters)
 
 
 class FileSpanExporter(SpanExporter):
@@ -74,12 +87,27 @@ def _hexadecimal(original: Any, copy: dict[str, Any]) -> None:
         copy["parentSpanId"] = original.parent_span_id.hex()
 
 
+def _over_grpc(signal: str, endpoint: str | None) -> bool:
+    """Whether the variables ask for gRPC; an endpoint that was given is an HTTP one."""
+    chosen = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    return endpoint is None and chosen == "grpc"
+
+
 def _otlp_exporter(endpoint: str | None) -> SpanExporter:
-    protocol = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
-    if endpoint is None and protocol == "grpc":
+    if _over_grpc("TRACES", endpoint):
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
         return GrpcExporter()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     return OTLPSpanExporter(endpoint.rstrip("/") + "/v1/traces" if endpoint else None)
+
+
+def _otlp_metric_exporter(endpoint: str | None) -> Any:
+    if _over_grpc("METRICS", endpoint):
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as GrpcExporter
+
+        return GrpcExporter()
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+    return OTLPMetricExporter(endpoint.rstrip("/") + "/v1/metrics" if endpoint else None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from loopspan.usage import getter, peek
+from loopspan.usage import Get, peek
 
 
 def text(value: Any) -> str | None:
@@ -29,9 +29,8 @@ def items(value: Any) -> Sequence[Any] | None:
         return None
 
 
-def either(source: Any, *names: str) -> Any:
+def either(get: Get, *names: str) -> Any:
     """The first of several fields that has a value."""
-    get = getter(source)
     for name in names:
         value = get(name)
         if value is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from loopspan._answers.fields import either, joined, text
 from loopspan._answers.pieces import Calls
 from loopspan._answers.whole import Said
-from loopspan.usage import count, peek
+from loopspan.usage import count, getter, peek
 
 
 class Converse:
@@ -25,7 +25,7 @@ class Converse:
     @staticmethod
     def begins(chunk: Any) -> bool:
         """Whether it is an event of this stream."""
-        return isinstance(chunk, Mapping) and either(chunk, *Converse._EVENTS) is not None
+        return isinstance(chunk, Mapping) and either(getter(chunk), *Converse._EVENTS) is not None
 
     def feed(self, chunk: Any) -> None:
         """Take an event."""

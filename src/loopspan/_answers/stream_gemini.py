@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from loopspan._answers.fields import either, items
 from loopspan._answers.whole import block_reason
-from loopspan.usage import count, peek
+from loopspan.usage import count, getter, peek
 
 
 class Gemini:
@@ -21,16 +21,16 @@ class Gemini:
     @staticmethod
     def begins(chunk: Any) -> bool:
         """Whether it has candidates, or says why there are none."""
-        return items(peek(chunk, "candidates")) is not None or block_reason(chunk) is not None
+        return items(peek(chunk, "candidates")) is not None or block_reason(getter(chunk)) is not None
 
     def feed(self, chunk: Any) -> None:
         """Take a chunk."""
         for snake, camel in _GEMINI_ABOUT:
-            value = either(chunk, snake, camel)
+            value = either(getter(chunk), snake, camel)
             if value is not None:
                 self._about[snake] = value
         for candidate in items(peek(chunk, "candidates")) or ():
-            reason = either(candidate, "finish_reason", "finishReason")
+            reason = either(getter(candidate), "finish_reason", "finishReason")
             if reason is not None:
                 self._reasons[count(peek(candidate, "index")) or 0] = reason
             parts = items(peek(peek(candidate, "content"), "parts")) or ()
@@ -51,4 +51,4 @@ _GEMINI_ABOUT: Final = (
 
 
 def _is_call(part: Any) -> bool:
-    return either(part, "function_call", "functionCall") is not None
+    return either(getter(part), "function_call", "functionCall") is not None

@@ -23,7 +23,7 @@ class Ollama:
     @staticmethod
     def begins(chunk: Any) -> bool:
         """Whether it says if it is done, and has a message or a text."""
-        return type(peek(chunk, "done")) is bool and either(chunk, "message", "response") is not None
+        return type(peek(chunk, "done")) is bool and either(getter(chunk), "message", "response") is not None
 
     def feed(self, chunk: Any) -> None:
         """Take a chunk."""

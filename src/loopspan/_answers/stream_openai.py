@@ -64,14 +64,14 @@ class Chat:
             self._about[name] = value
 
     def _take(self, choice: Any, state: _Choice) -> None:
-        delta = either(choice, "delta", "message")
+        delta = either(getter(choice), "delta", "message")
         state.reason = text(peek(choice, "finish_reason")) or state.reason
         state.refusal = text(peek(delta, "refusal")) or state.refusal
         if self._content:
             message_text(getter(delta), state.said)
         for row in items(peek(delta, "tool_calls")) or ():
-            body = either(row, "function", "custom")
-            index, arguments = count(peek(row, "index")), either(body, "arguments", "input")
+            body = either(getter(row), "function", "custom")
+            index, arguments = count(peek(row, "index")), either(getter(body), "arguments", "input")
             state.calls.add(index, text(peek(row, "id")), text(peek(body, "name")), arguments)
         old = peek(delta, "function_call")
         if old is not None:
@@ -84,7 +84,7 @@ class Chat:
 
 def _unwrapped(chunk: Any) -> Any:
     """The chunk inside an event of OpenAI's or Mistral's SDK."""
-    return chunk if peek(chunk, "choices") is not None else either(chunk, "chunk", "data")
+    return chunk if peek(chunk, "choices") is not None else either(getter(chunk), "chunk", "data")
 
 
 class Responses:

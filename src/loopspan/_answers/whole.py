@@ -30,9 +30,10 @@ def read(answer: Any, provider: str | None = None) -> Answer | None:
         return None
     if kind is Answer:
         return answer  # type: ignore[no-any-return]  # of that very class
+    get = getter(answer)
     for reader in _READERS:
         try:
-            found = reader(answer, provider)
+            found = reader(get, provider)
         except Exception:  # noqa: BLE001  # whatever an object does, the next form may fit
             continue
         if found is not None:
@@ -71,9 +72,8 @@ class Said:
         )
 
 
-def _chat(answer: Any, provider: str | None) -> Answer | None:
+def _chat(get: Get, provider: str | None) -> Answer | None:
     """OpenAI chat completions, Mistral, DeepSeek, LiteLLM and others of that form. Texts of choices are joined."""
-    get = getter(answer)
     choices = items(get("choices"))
     if choices is None:
         return None
@@ -140,39 +140,39 @@ _LOOP_RUNS: Final = {
 """Items of OpenAI responses that the loop is to run, and the field with their arguments. Others ran at the provider."""
 
 
-def _responses(answer: Any, provider: str | None) -> Answer | None:
+def _responses(get: Get, provider: str | None) -> Answer | None:
     """OpenAI responses and realtime."""
-    output = items(peek(answer, "output"))
-    if output is None or not _is_response(answer, output):
+    output = items(get("output"))
+    if output is None or not _is_response(get, output):
         return None
-    status = text(peek(answer, "status"))
+    status = text(get("status"))
     said = Said(told=status not in ("in_progress", "queued"))
-    refused = [_output_item(item, said) for item in output]
+    refused = [_output_item(getter(item), said) for item in output]
     _leave_out_answered(output, said)
-    reason = text(peek(peek(answer, "incomplete_details"), "reason")) or (status if said.told else None)
+    reason = text(peek(get("incomplete_details"), "reason")) or (status if said.told else None)
     said.reasons.append("refusal" if True in refused and reason in (None, "completed") else reason)
-    return said.answer(Usage.parse(peek(answer, "usage"), provider), peek(answer, "model"), peek(answer, "id"))
+    return said.answer(Usage.parse(get("usage"), provider), get("model"), get("id"))
 
 
-def _is_response(answer: Any, output: Sequence[Any]) -> bool:
-    if text(peek(answer, "object")) in ("response", "realtime.response"):
+def _is_response(get: Get, output: Sequence[Any]) -> bool:
+    if text(get("object")) in ("response", "realtime.response"):
         return True
-    return text(peek(output[0], "type")) is not None if output else peek(answer, "usage", _ABSENT) is not _ABSENT
+    return text(peek(output[0], "type")) is not None if output else get("usage", _ABSENT) is not _ABSENT
 
 
-def _output_item(item: Any, said: Said) -> bool:
+def _output_item(item: Get, said: Said) -> bool:
     """Add one item of the output; tell whether it is a refusal."""
-    kind = text(peek(item, "type")) or ""
+    kind = text(item("type")) or ""
     refusals = []
     if kind == "message":
-        content = items(peek(item, "content")) or ()
+        content = items(item("content")) or ()
         refusals = [text(peek(part, "refusal")) for part in content if text(peek(part, "type")) == "refusal"]
         said.content += texts(content, "output_text") + refusals
     elif kind == "reasoning":
-        said.reasoning += texts(peek(item, "summary"), "summary_text") + texts(peek(item, "content"), "reasoning_text")
+        said.reasoning += texts(item("summary"), "summary_text") + texts(item("content"), "reasoning_text")
     elif kind in _LOOP_RUNS:
-        name = peek(item, "name") if _LOOP_RUNS[kind] in ("arguments", "input") else kind.removesuffix("_call")
-        said.call(name, either(item, _LOOP_RUNS[kind], "actions"), peek(item, "call_id"))
+        name = item("name") if _LOOP_RUNS[kind] in ("arguments", "input") else kind.removesuffix("_call")
+        said.call(name, either(item, _LOOP_RUNS[kind], "actions"), item("call_id"))
     return bool(refusals)
 
 
@@ -185,90 +185,92 @@ def _leave_out_answered(output: Sequence[Any], said: Said) -> None:
         said.calls = [call for call in said.calls if call.call_id not in answered]
 
 
-def _messages(answer: Any, provider: str | None) -> Answer | None:
+def _messages(get: Get, provider: str | None) -> Answer | None:
     """Anthropic messages."""
-    content = items(peek(answer, "content"))
-    stop = peek(answer, "stop_reason", _ABSENT)
-    if content is None or (stop is _ABSENT and text(peek(answer, "type")) != "message"):
+    content = items(get("content"))
+    stop = get("stop_reason", _ABSENT)
+    if content is None or (stop is _ABSENT and text(get("type")) != "message"):
         return None
     said = Said(text(stop))
-    for block in content:
-        match text(peek(block, "type")):
+    for block in map(getter, content):
+        match text(block("type")):
             case "text":
-                said.content.append(text(peek(block, "text")))
+                said.content.append(text(block("text")))
             case "thinking":
-                said.reasoning.append(text(peek(block, "thinking")))
+                said.reasoning.append(text(block("thinking")))
             case "tool_use":
-                said.call(peek(block, "name"), peek(block, "input"), peek(block, "id"))
-    return said.answer(Usage.parse(peek(answer, "usage"), provider), peek(answer, "model"), peek(answer, "id"))
+                said.call(block("name"), block("input"), block("id"))
+    return said.answer(Usage.parse(get("usage"), provider), get("model"), get("id"))
 
 
-def _converse(answer: Any, provider: str | None) -> Answer | None:
+def _converse(get: Get, provider: str | None) -> Answer | None:
     """Bedrock Converse. It names the model only where a prompt router chose it."""
-    content = items(peek(peek(peek(answer, "output"), "message"), "content"))
+    content = items(peek(peek(get("output"), "message"), "content"))
     if content is None:
         return None
-    said = Said(text(peek(answer, "stopReason")))
-    for block in content:
-        said.content.append(text(peek(block, "text")))
-        said.reasoning.append(text(peek(peek(peek(block, "reasoningContent"), "reasoningText"), "text")))
-        use = peek(block, "toolUse")
-        if text(peek(use, "type")) != "server_tool_use":
+    said = Said(text(get("stopReason")))
+    for block in map(getter, content):
+        said.content.append(text(block("text")))
+        thought, use = block("reasoningContent"), block("toolUse")
+        if thought is not None:
+            said.reasoning.append(text(peek(peek(thought, "reasoningText"), "text")))
+        if use is not None and text(peek(use, "type")) != "server_tool_use":
             said.call(peek(use, "name"), peek(use, "input"), peek(use, "toolUseId"))
-    model = peek(peek(peek(answer, "trace"), "promptRouter"), "invokedModelId")
-    request_id = peek(peek(answer, "ResponseMetadata"), "RequestId")
-    return said.answer(Usage.parse(peek(answer, "usage"), provider), model, request_id)
+    model = peek(peek(get("trace"), "promptRouter"), "invokedModelId")
+    request_id = peek(get("ResponseMetadata"), "RequestId")
+    return said.answer(Usage.parse(get("usage"), provider), model, request_id)
 
 
-def _gemini(answer: Any, provider: str | None) -> Answer | None:
+def _gemini(get: Get, provider: str | None) -> Answer | None:
     """Gemini: the names of the wire and those of google-genai."""
-    candidates = items(peek(answer, "candidates"))
-    blocked = block_reason(answer)
+    candidates = items(get("candidates"))
+    blocked = block_reason(get)
     if candidates is None and blocked is None:
         return None
     said = Said(blocked)
-    for candidate in candidates or ():
+    for candidate in map(getter, candidates or ()):
         said.reasons.append(text(either(candidate, "finish_reason", "finishReason")))
-        for part in items(peek(peek(candidate, "content"), "parts")) or ():
-            _gemini_part(part, said)
-    usage = Usage.parse(either(answer, "usage_metadata", "usageMetadata"), provider)
-    model = either(answer, "model_version", "modelVersion")
-    return said.answer(usage, model, either(answer, "response_id", "responseId"))
+        for part in items(peek(candidate("content"), "parts")) or ():
+            _gemini_part(getter(part), said)
+    usage = Usage.parse(either(get, "usage_metadata", "usageMetadata"), provider)
+    model = either(get, "model_version", "modelVersion")
+    return said.answer(usage, model, either(get, "response_id", "responseId"))
 
 
-def block_reason(answer: Any) -> str | None:
+def block_reason(get: Get) -> str | None:
     """Why Gemini did not take the prompt."""
-    return text(either(either(answer, "prompt_feedback", "promptFeedback"), "block_reason", "blockReason"))
+    feedback = either(get, "prompt_feedback", "promptFeedback")
+    return None if feedback is None else text(either(getter(feedback), "block_reason", "blockReason"))
 
 
-def _gemini_part(part: Any, said: Said) -> None:
-    (said.reasoning if peek(part, "thought") is True else said.content).append(text(peek(part, "text")))
+def _gemini_part(part: Get, said: Said) -> None:
+    (said.reasoning if part("thought") is True else said.content).append(text(part("text")))
     call = either(part, "function_call", "functionCall")
     if call is not None:
         said.call(peek(call, "name"), peek(call, "args"), peek(call, "id"))
 
 
-def _ollama(answer: Any, provider: str | None) -> Answer | None:
+def _ollama(get: Get, provider: str | None) -> Answer | None:
     """Ollama chat and generate: the counts stand in the answer itself."""
-    message, response = peek(answer, "message"), text(peek(answer, "response"))
-    if type(peek(answer, "done")) is not bool or (message is None and response is None):
+    message, response = get("message"), text(get("response"))
+    if type(get("done")) is not bool or (message is None and response is None):
         return None
-    said = Said(text(peek(answer, "done_reason")))
+    said = Said(text(get("done_reason")))
     said.content.append(response)
-    get = getter(answer if message is None else message)
-    message_text(get, said)
-    _message_calls(get, said)
-    counts = {name: peek(answer, name) for name in ("prompt_eval_count", "eval_count", "prompt_eval_cached_count")}
+    spoken = get if message is None else getter(message)
+    message_text(spoken, said)
+    _message_calls(spoken, said)
+    counts = {name: get(name) for name in ("prompt_eval_count", "eval_count", "prompt_eval_cached_count")}
     known = {name: value for name, value in counts.items() if value is not None}
-    return said.answer(Usage.parse(known, provider), peek(answer, "model"), None)
+    return said.answer(Usage.parse(known, provider), get("model"), None)
 
 
-def _least(answer: Any, provider: str | None) -> Answer | None:
+def _least(get: Get, provider: str | None) -> Answer | None:
     """Anything with a field for usage; whether it asks for tools is not known."""
     for name in ("usage", "usage_metadata", "usageMetadata"):
-        usage = peek(answer, name, _ABSENT)
+        usage = get(name, _ABSENT)
         if usage is not _ABSENT:
-            return Said(told=False).answer(Usage.parse(usage, provider), peek(answer, "model"), peek(answer, "id"))
+            return Said(told=False).answer(Usage.parse(usage, provider), get("model"), get("id"))
     return None
 
 

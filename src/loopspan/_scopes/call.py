@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from loopspan import _guard, _redact
 from loopspan import events as e
+from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope, current_scope
 from loopspan._scopes.options import ToolOptions
@@ -316,7 +317,7 @@ class ToolAttempt(Scope):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.leave(self._saved)
         self.close(self.judge(Outcome(error=error)).outcome)
-        if error is not None:
+        if error is not None and cancel_detail(error) is None:
             self.run.has_left(error, "tool_failed")
 
 

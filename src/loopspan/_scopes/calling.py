@@ -9,8 +9,8 @@ from loopspan import _redact
 from loopspan import events as e
 from loopspan._scopes import approving, settling
 from loopspan._scopes.call import ToolCall, Verdict
+from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Command, Flow, Invoke, Outcome, Sleep
-from loopspan._scopes.request import CANCELS
 from loopspan.errors import RetryBudgetExhausted, ToolFailed, UnresolvedSideEffect
 from loopspan.telemetry._spans import Handle
 
@@ -82,7 +82,7 @@ def _left(call: ToolCall, outcome: Outcome, wrap: bool) -> Outcome:
     error, options = outcome.error, call.options
     if error is None or isinstance(error, (UnresolvedSideEffect, *options.control_flow)):
         return outcome
-    if isinstance(error, CANCELS):
+    if cancel_detail(error) is not None:
         return outcome
     if options.retry is not None and isinstance(error, options.retry.on):
         spent = RetryBudgetExhausted(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopspan import _guard, _redact
+from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan.errors import LoopspanError, UnresolvedSideEffect
 from loopspan.reasons import StopReason
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
 REFUSALS = {"refusal": "refusal", "content_filter": "content_filter", "length": "length", "max_tokens": "length"}
 """Finish reasons after which a returning loop has not succeeded, as stop details."""
-
-CANCEL_DETAILS: tuple[tuple[type[BaseException], str], ...] = (
-    (asyncio.CancelledError, "task_cancelled"),
-    (GeneratorExit, "consumer_stopped"),
-    (KeyboardInterrupt, "keyboard_interrupt"),
-    (SystemExit, "shutdown"),
-)
-
 
 class Ending(NamedTuple):
     """Why a run closes."""
@@ -77,9 +69,9 @@ def _mapped(run: Run, value: Any) -> Ending:
 def _raised(run: Run, error: BaseException) -> Ending:
     if isinstance(error, UnresolvedSideEffect):
         return Ending(StopReason.UNRESOLVED_SIDE_EFFECT, None, error)
-    for cls, detail in CANCEL_DETAILS:
-        if isinstance(error, cls):
-            return Ending(StopReason.CANCELLED, detail, error)
+    detail = cancel_detail(error)
+    if detail is not None:
+        return Ending(StopReason.CANCELLED, detail, error)
     for leaf in _leaves(error):
         reason = getattr(leaf, "stop_reason", None) if isinstance(leaf, LoopspanError) else None
         reason = reason or run.reason_left(leaf)

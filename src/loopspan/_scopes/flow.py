@@ -8,7 +8,6 @@ travels through the flow, so the very object that user code raised is what its c
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 import threading
@@ -150,6 +149,8 @@ async def _invoke_async(command: Invoke) -> Any:
     try:
         if command.timeout is None:
             return await _awaited(command)
+        import asyncio
+
         limit = asyncio.timeout(command.timeout)
         try:
             async with limit:

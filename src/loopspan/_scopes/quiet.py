@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from loopspan._scopes.call import ToolCall
+from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Flow, Invoke
 from loopspan._scopes.context import Scope
 from loopspan._scopes.options import RequestOptions, ToolOptions
 from loopspan._scopes.reading import Reader
 from loopspan._scopes.repeats import shape
-from loopspan._scopes.request import CANCELS
 
 if TYPE_CHECKING:
     from loopspan._scopes.steps import Step
@@ -65,7 +65,7 @@ def call_quietly(
     call = QuietCall(scope, options, run.steps_.current or run.steps_.ensure())
     outcome = yield Invoke(call, function, args, kwargs, options.timeout)
     error = outcome.error
-    if error is not None and not isinstance(error, (*CANCELS, *options.control_flow)):
+    if error is not None and cancel_detail(error) is None and not isinstance(error, options.control_flow):
         run.has_left(error, "tool_failed")
     return outcome
 

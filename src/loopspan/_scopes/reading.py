@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from loopspan import _answers, _guard
+from loopspan import _guard
 from loopspan._scopes.options import RequestOptions
 from loopspan.values import Answer, Streamed
+
+if TYPE_CHECKING:
+    from loopspan._answers import Accumulator
 
 
 class Reader:
@@ -18,7 +21,7 @@ class Reader:
         self._options = options
         self._provider = provider
         self._content = content
-        self._accumulator: _answers.Accumulator | None = None
+        self._accumulator: Accumulator | None = None
         self._chunks: list[Any] = []
 
     def chunk(self, item: Any) -> None:
@@ -27,7 +30,9 @@ class Reader:
             self._chunks.append(item)
             return
         if self._accumulator is None:
-            self._accumulator = _answers.Accumulator(content=self._content)
+            from loopspan._answers import Accumulator
+
+            self._accumulator = Accumulator(content=self._content)
         self._accumulator.feed(item)
 
     def partial(self) -> Answer | None:
@@ -42,7 +47,9 @@ class Reader:
             return hook("read", self._options.read, streamed)
         if self._accumulator is not None:
             return self._accumulator.answer()
-        return _answers.read(value, self._provider)
+        from loopspan._answers import read
+
+        return read(value, self._provider)
 
     def read_error(self, error: BaseException) -> Answer | None:
         """What an exception of `parse_errors` says was answered and billed."""

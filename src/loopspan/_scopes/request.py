@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loopspan import _clock, _redact, semconv
 from loopspan import events as e
+from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope
 from loopspan._scopes.options import RequestOptions
@@ -21,14 +21,11 @@ from loopspan.values import Answer
 if TYPE_CHECKING:
     from loopspan._scopes.steps import Step
 
-CANCELS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
-
-
 def ending(error: BaseException) -> str:
     """The outcome of something that `error` ended."""
     if isinstance(error, CallTimeout):
         return "timeout"
-    return "cancelled" if isinstance(error, CANCELS) else "failed"
+    return "failed" if cancel_detail(error) is None else "cancelled"
 
 
 _INHERITED = ("usage", "cost", "model", "finish_reasons", "tool_calls", "id", "content", "reasoning")
@@ -143,6 +140,8 @@ class Request:
             )
             spent.__cause__ = error
             return Outcome(error=spent)
+        if cancel_detail(error) is not None:
+            return outcome
         self.run.has_left(error, "model_failed")
         if self.step is not None and isinstance(error, Exception):
             self.step.failed_request = self

@@ -8,8 +8,8 @@ from typing import Any
 from loopspan import _guard
 from loopspan import events as e
 from loopspan._scopes.call import ToolAttempt, ToolCall, Verdict
+from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Command, Invoke, Outcome, Sleep
-from loopspan._scopes.request import CANCELS
 from loopspan.errors import UnresolvedSideEffect
 from loopspan.telemetry._spans import Handle
 from loopspan.values import Effect, Intent, Reconciled
@@ -26,7 +26,7 @@ def settle(
 ) -> Generator[Command, Outcome, Outcome | None]:
     """Find out what happened. Returns the call's outcome, or None where another attempt is safe."""
     error = outcome.error
-    if isinstance(error, CANCELS):
+    if cancel_detail(error) is not None:
         return outcome
     if _same_key(call, error):
         _resolved(call, attempt, "same_key", call.handle)
@@ -68,7 +68,7 @@ def _ask(
         tries += 1
         answer = yield Invoke(call, _asker(call), (_intent(call, attempt, arguments),), {}, body=False)
         truth = _told(answer)
-        if truth is not None or isinstance(answer.error, CANCELS):
+        if truth is not None or cancel_detail(answer.error) is not None:
             break
         slept = yield Sleep(PAUSE)
         if slept.error is not None:

@@ -20,7 +20,6 @@ app = typer.Typer(
     help="The truth about agent loops, as OpenTelemetry traces.",
     epilog=CODES,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -32,13 +31,17 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
     ] = False,
 ) -> None:
     """The truth about agent loops, as OpenTelemetry traces."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(2)
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Strict JSON instead of a tree.")]
@@ -83,7 +86,8 @@ def _code(arguments: Sequence[str] | None) -> int:
         code = app(arguments, prog_name="loopspan", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        return _failed(error.format_message(), error.exit_code)
+        hint = " (loopspan --help)" if error.exit_code == 2 else ""
+        return _failed(f"{error.format_message()}{hint}", error.exit_code)
     except LoopspanError as error:
         return _failed(str(error))
     except BrokenPipeError:

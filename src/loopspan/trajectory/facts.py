@@ -108,7 +108,8 @@ class RunFacts:
     @property
     def trace_ids(self) -> list[str]:
         """The traces that the run is in, in order, as hexadecimal text."""
-        return list(dict.fromkeys(reading.hex_id(record[4][0], 32) for record in self._records))
+        found = dict.fromkeys(record[4][0] for record in self._records)
+        return list(dict.fromkeys(reading.hex_id(trace_id, 32) for trace_id in found))
 
     @property
     def _turn(self) -> Record | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -129,7 +130,7 @@ def read_document(document: Any, found: Found) -> bool:
     return False
 
 
-_decode = json.JSONDecoder(object_hook=unwrapped).decode
+_decoder = json.JSONDecoder(object_hook=unwrapped)
 
 
 def read_file(path: Path, found: Found) -> None:
@@ -145,38 +146,53 @@ def _read_line(line: bytes, number: int, found: Found) -> bool:
     if not text:
         return False
     try:
-        document = _decode(text)
+        document = _decoder.decode(text)
     except (ValueError, RecursionError) as error:
-        return _read_end(text, found, _said(line, number, error))
+        saved = _salvage(text, found)
+        found.problem(f"{_damage(line, number, error)}; {saved} whole spans of it are read")
+        return saved > 0
     if read_document(document, found):
         return True
     found.problem(f"line {number} is JSON, but no export of spans: it has none of {', '.join(DOCUMENTS)} at its top")
     return False
 
 
-def _said(line: bytes, number: int, error: Exception) -> str:
+def _damage(line: bytes, number: int, error: Exception) -> str:
     if not line.endswith(b"\n"):
-        return f"line {number} is torn: the file ends in the middle of an export ({len(line)} bytes)"
+        return f"line {number} is torn: the file ends in the middle of an export, after {len(line)} bytes of it"
     return f"line {number} cannot be read ({type(error).__name__}: {str(error)[:100]})"
-
-
-def _read_end(text: str, found: Found, problem: str) -> bool:
-    """A torn line to which a later process has appended a whole export: that one is read."""
-    found.problem(problem)
-    start = max(text.rfind(f'{{"{key}"') for key in DOCUMENTS)
-    if start <= 0:
-        return False
-    try:
-        return read_document(_decode(text[start:]), found)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _read_whole(path: Path, found: Found) -> None:
     """One document over many lines, as tools write that make JSON readable."""
     try:
-        document = _decode(path.read_text("utf-8", "replace"))
+        document = _decoder.decode(path.read_text("utf-8", "replace"))
     except (ValueError, RecursionError):
         return
     if read_document(document, found):
         found.forget_problems()
+
+
+_SPANS = re.compile(r'"spans"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def _salvage(text: str, found: Found) -> int:
+    """Read the whole spans of a damaged text: those before the tear, and an export that was appended to torn text."""
+    saved = 0
+    for start in _SPANS.finditer(text):
+        for span in _whole_items(text, start.end()):
+            read_spans({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}, found)
+            saved += 1
+    return saved
+
+
+def _whole_items(text: str, at: int) -> Iterator[Any]:
+    """The items of an array that begins at `at`, up to its end or to the first item that is cut."""
+    while True:
+        between = _BETWEEN.match(text, at)
+        try:
+            item, at = _decoder.raw_decode(text, between.end() if between else at)
+        except (ValueError, RecursionError):
+            return
+        yield item

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from loopspan.lifecycle import Lifecycle, StopReason
+from loopspan.trajectory import reading
 from loopspan.trajectory.facts import RunFacts
 from loopspan.trajectory.totals import Observed
 from loopspan.usage import CostTotals, Usage
@@ -146,6 +147,7 @@ def run(run: RunFacts) -> Line:
         *_standing(run),
         many(len(run.steps), "step"),
         duration(run.started, run.ended),
+        _waited(run),
         *figures(run.observed),
         *_of_children(run),
         warn("root pending" if run.root_pending else None),
@@ -167,6 +169,12 @@ def _standing(run: RunFacts) -> Line:
 def _error(run: RunFacts) -> Words | None:
     event = getattr(run.closing, "event", None)
     return error(getattr(event, "error_type", None), getattr(event, "message", None))
+
+
+def _waited(run: RunFacts) -> Words | None:
+    """How long the run waited for people, where it did."""
+    waited = reading.value(run.closing, "waiting_s")
+    return dim(f"waited {seconds(float(waited))}") if waited else None
 
 
 def _of_children(run: RunFacts) -> Line:
