@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from ways import Witness
-
     from loopspan.testing import Captured
+    from ways import Witness
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("LOOPSPAN_SHARED") or REPOSITORY.parent / "shared")

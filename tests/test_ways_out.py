@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from ways import FAILURES, KINDS, PLACES, Witness, loop_of, raises
 
 import loopspan
+from ways import FAILURES, KINDS, PLACES, Witness, loop_of, raises
 
 KIND = pytest.mark.parametrize("kind", KINDS)
 PLACE = pytest.mark.parametrize("place", PLACES)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from opentelemetry import baggage, context, trace
-from ways import Witness, ask, ask_streamed, work_streamed
 
 import loopspan
+from ways import Witness, ask, ask_streamed, work_streamed
 
 # A loop that yields while something is open, and why it ends when that breaks.
 OPEN = {

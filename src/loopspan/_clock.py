@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-import uuid
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -57,7 +57,7 @@ class RandomIds:
 
     def new(self) -> str:
         """32 hexadecimal digits."""
-        return uuid.uuid4().hex
+        return os.urandom(16).hex()
 
 
 class Anchor:

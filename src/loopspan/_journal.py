@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from operator import attrgetter
 from typing import Any
 
 from loopspan import _redact, semconv
 from loopspan.events import VOCABULARY, Event
+from loopspan.events.base import compiled
 
 Attributes = dict[str, Any]
 
@@ -84,25 +84,36 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 
 
 class _Form:
-    """How one event class is written and read; made once a class."""
+    """How one event class is read and written; made once a class, the writing at its first event."""
 
-    __slots__ = ("converters", "defaults", "fields", "get", "json_keys", "keys", "required")
+    __slots__ = ("_cls", "fields", "required", "write")
 
     def __init__(self, cls: type[Event]) -> None:
         declared = fields(cls)  # type: ignore[arg-type]  # every event class is a dataclass
-        self.keys = tuple(semconv.PREFIX + field.name for field in declared)
-        self.get = attrgetter(*cls.field_names) if len(declared) > 1 else _single(cls.field_names)
-        self.defaults = tuple(None if field.default is MISSING else field.default for field in declared)
-        self.json_keys = tuple(semconv.PREFIX + name for name in cls.json_fields)
+        self._cls = cls
         self.fields = {
             semconv.PREFIX + field.name: (field.name, _CONVERTERS[str(field.type).removesuffix(" | None")])
             for field in declared
         }
         self.required = tuple(field.name for field in declared if field.default is MISSING)
+        self.write: Callable[[Event, int], Attributes] = self._first
 
+    def _first(self, event: Event, seq: int) -> Attributes:
+        self.write = self._written()
+        return self.write(event, seq)
 
-def _single(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    return (lambda event: tuple(getattr(event, name) for name in names)) if names else lambda event: ()
+    def _written(self) -> Callable[[Event, int], Attributes]:
+        """`write(event, seq)` with two lines a field: events are encoded at every boundary."""
+        lines, names = ["out = {}"], {"to_json": _redact.to_json, "seq_key": semconv.EVENT_SEQ}
+        for field in fields(self._cls):  # type: ignore[arg-type]  # see __init__
+            default = None if field.default is MISSING else field.default
+            names |= {f"key_{field.name}": semconv.PREFIX + field.name, f"default_{field.name}": default}
+            given = "value is not None" if default is None else f"value != default_{field.name}"
+            written = "to_json(value)" if field.type == "Json" else "value"
+            lines += [f"value = event.{field.name}", f"if {given}: out[key_{field.name}] = {written}"]
+        lines += ["out[seq_key] = seq", "out[version_key] = version", "return out"]
+        names |= {"version_key": semconv.EVENT_VERSION, "version": self._cls.version}
+        return compiled("write(event, seq)", lines, names)
 
 
 _FORMS: dict[type[Event], _Form] = {cls: _Form(cls) for cls in VOCABULARY.values()}
@@ -111,18 +122,7 @@ _FORMS: dict[type[Event], _Form] = {cls: _Form(cls) for cls in VOCABULARY.values
 def encode(event: Event, seq: int) -> Attributes:
     """The attributes of `event`: its own fields, then sequence number and version (limits evict the first keys)."""
     form = _FORMS.get(type(event))
-    if form is None:
-        return _encode_unknown(event, seq)
-    out: Attributes = {}
-    for key, value, default in zip(form.keys, form.get(event), form.defaults, strict=True):
-        if value != default:
-            out[key] = value
-    for key in form.json_keys:
-        if key in out:
-            out[key] = _redact.to_json(out[key])
-    out[semconv.EVENT_SEQ] = seq
-    out[semconv.EVENT_VERSION] = event.version
-    return out
+    return _encode_unknown(event, seq) if form is None else form.write(event, seq)
 
 
 def _encode_unknown(event: Any, seq: int) -> Attributes:

@@ -126,7 +126,7 @@ class Answer:
             raise ConfigurationError(f"Answer(finish_reasons={self.finish_reasons!r}): give a list of texts")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Streamed:
     """What `read` gets for a stream: every chunk in order, and the value that the generator returned."""
 
@@ -134,7 +134,7 @@ class Streamed:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class End:
     """What `outcome` gets: how the loop function returned."""
 
@@ -144,7 +144,7 @@ class End:
     last_answer: Answer | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Retry:
     """How often an attempt may be repeated, and how long to wait in between.
 
@@ -202,7 +202,7 @@ class Decision:
         flag(self.approved, "Decision(approved)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ApprovalRequest:
     """What `decide` gets: which call waits, with what, until when (UTC)."""
 
@@ -217,7 +217,7 @@ class ApprovalRequest:
     resource: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Approval:
     """A call waits until a person has decided.
 
@@ -242,7 +242,7 @@ class Approval:
             function(getattr(self, option), f"Approval({option})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Intent:
     """What `reconcile` gets: the attempt whose outcome nobody knows."""
 

@@ -126,9 +126,7 @@ def reused(which: Call = ONE) -> e.Event:
 
 
 def asked(which: Call = ONE, approval_id: str = "a1", expires_at: int = MINUTE, digest: str | None = None) -> e.Event:
-    return e.ApprovalRequested(
-        **which, approval_id=approval_id, requested_at=1, expires_at=expires_at, digest=digest
-    )
+    return e.ApprovalRequested(**which, approval_id=approval_id, requested_at=1, expires_at=expires_at, digest=digest)
 
 
 def decided(which: Call = ONE, approved: bool = True, approval_id: str = "a1", at: int | None = None) -> e.Event:

@@ -71,11 +71,15 @@ ASKING = [
     Accepted("the same no again is a no-op", NO, decided(approved=False), call={"denied": True}),
     Accepted("a decision in time", ASKED, decided(at=MINUTE - 1), call={"waits_for_approval": False}),
     Accepted("a decision changes no state by itself", ON_APPROVAL, decided(), {"lifecycle": "suspended"}),
-    Accepted("nor does a denial", ON_APPROVAL, decided(approved=False), {"lifecycle": "suspended", "stop_reason": None}),
+    Accepted(
+        "nor does a denial", ON_APPROVAL, decided(approved=False), {"lifecycle": "suspended", "stop_reason": None}
+    ),
     Accepted("nor does an expiry", ON_APPROVAL, expired(), {"lifecycle": "suspended", "stop_reason": None}),
     Accepted("the denial is raised at the call", NO, denied(), call={"refused": "approval_denied"}),
     Accepted("nobody decided in time", ASKED, expired(), call={"refused": "approval_expired"}),
-    Accepted("the call is asked for anew", OVER["superseded"], asked(approval_id="a2"), call={"waits_for_approval": True}),
+    Accepted(
+        "the call is asked for anew", OVER["superseded"], asked(approval_id="a2"), call={"waits_for_approval": True}
+    ),
 ]
 
 RECHECKS = [
@@ -95,8 +99,15 @@ RECHECKS = [
         entered(digest="e"),
         call={"in_flight": True},
     ),
-    Accepted("permission gone", (*APPROVED, rechecked()), not_permitted(stage="recheck"), call={"refused": "permission_denied"}),
-    Accepted("tool gone", READY, rejected(rejection="unknown_tool", stage="recheck"), call={"refused": "validation_rejected"}),
+    Accepted(
+        "permission gone",
+        (*APPROVED, rechecked()),
+        not_permitted(stage="recheck"),
+        call={"refused": "permission_denied"},
+    ),
+    Accepted(
+        "tool gone", READY, rejected(rejection="unknown_tool", stage="recheck"), call={"refused": "validation_rejected"}
+    ),
     Accepted("arguments no longer valid", READY, rejected(stage="recheck"), call={"refused": "validation_rejected"}),
     Accepted("already committed: the result is reused", READY, reused(), call={"committed": True}),
     Accepted("expired, approved earlier, not yet executed", READY, expired(), call={"refused": "approval_expired"}),
@@ -128,7 +139,9 @@ NOT_ASKED = [
     Refused("the result is there already", (*CALLED, reused()), asked(), "committed", "tool_result_reused"),
     Refused("asked already", ASKED, asked(approval_id="a2"), "approval_open", "supersede it before"),
     Refused("approved already", APPROVED, asked(approval_id="a2"), "approval_open", "supersede it before"),
-    Refused("denied already: nobody is asked until they say yes", NO, asked(approval_id="a2"), "approval_open", "supersede"),
+    Refused(
+        "denied already: nobody is asked until they say yes", NO, asked(approval_id="a2"), "approval_open", "supersede"
+    ),
     Refused("a new request under an old id", OVER["superseded"], asked(), "approval_id", "an id of its own"),
     Refused("refused by a person", OVER["denied"], asked(approval_id="a2"), "refused_call", "propose another call"),
     Refused("expired", OVER["expired"], asked(approval_id="a2"), "refused_call", "propose another call"),
@@ -164,7 +177,13 @@ NOT_DECIDED = [
     Refused("a denial of what was approved", APPROVED, denied(), "not_denied", "approval_decision_received first"),
     Refused("a recheck of what is not decided", ASKED, rechecked(), "undecided", "wait for it"),
     Refused("a denial is not superseded away", NO, superseded(), "denied", "record approval_denied"),
-    Refused("a denial is raised when the run goes on", (*ON_APPROVAL, decided(approved=False)), denied(), "suspended", "resume"),
+    Refused(
+        "a denial is raised when the run goes on",
+        (*ON_APPROVAL, decided(approved=False)),
+        denied(),
+        "suspended",
+        "resume",
+    ),
 ]
 
 NOT_EXECUTED = [
@@ -176,7 +195,13 @@ NOT_EXECUTED = [
     Refused("expired", OVER["expired"], entered(digest="d"), "refused_call", "propose another call"),
     Refused("not rechecked", APPROVED, entered(digest="d"), "not_rechecked", "a fresh approval_recheck"),
     *(
-        Refused(f"the recheck found {found}", (*APPROVED, rechecked(outcome=found)), entered(digest="d"), "not_rechecked", "fresh")
+        Refused(
+            f"the recheck found {found}",
+            (*APPROVED, rechecked(outcome=found)),
+            entered(digest="d"),
+            "not_rechecked",
+            "fresh",
+        )
         for found in ("arguments", "tool", "policy", "resource", "permission", "committed", "unknown", "expired")
     ),
     Refused("with other arguments", READY, entered(digest="e"), "other_arguments", "supersede it, ask anew"),
@@ -207,7 +232,9 @@ NOT_EXECUTED = [
         "tool_result_reused",
     ),
     Refused("an unknown attempt", LOST, entered(attempt=2, digest="d"), "unknown_attempt", "reconcile first"),
-    Refused("in a waiting run", (*ON_APPROVAL, decided(), rechecked()), entered(digest="d"), "suspended", "resume it first"),
+    Refused(
+        "in a waiting run", (*ON_APPROVAL, decided(), rechecked()), entered(digest="d"), "suspended", "resume it first"
+    ),
     Refused(
         "the denied call is opened again",
         (*NO, call_closed(outcome="denied", attempts=0), opened()),

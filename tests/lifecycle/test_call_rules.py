@@ -69,12 +69,16 @@ PROPOSALS = [
     Accepted("a call is opened", RUNNING, opened(), call={"attempts": 0, "refused": None}),
     Accepted("the same id again is another call by its ordinal", CALLED, opened({**ONE, "ordinal": 2})),
     Accepted("the same id in the next step is another call", CALLED, opened(LATER), {"step": 2}),
-    Accepted("a tool that is not known is refused at once", RUNNING, opened(known=False), call={"refused": "unknown_tool"}),
+    Accepted(
+        "a tool that is not known is refused at once", RUNNING, opened(known=False), call={"refused": "unknown_tool"}
+    ),
     Accepted("validation_error", CALLED, rejected(), call={"refused": "validation_rejected"}),
     Accepted("unknown_tool", CALLED, rejected(rejection="unknown_tool"), call={"refused": "validation_rejected"}),
     Accepted("permission_denied", CALLED, not_permitted(), call={"refused": "permission_denied"}),
     Accepted("permission_denied at the recheck", FAILED, not_permitted(stage="recheck"), call={"attempts": 1}),
-    Accepted("a refused call closes", (*CALLED, rejected()), call_closed(outcome="rejected", attempts=0), {"calls": {}}),
+    Accepted(
+        "a refused call closes", (*CALLED, rejected()), call_closed(outcome="rejected", attempts=0), {"calls": {}}
+    ),
     Accepted("a call closes after its attempt", FAILED, call_closed(outcome="failed"), {"calls": {}}),
     Accepted(
         "whoever repeats a closed call counts on",
@@ -90,7 +94,9 @@ PROPOSALS = [
     ),
     Accepted("a call is suspended", CHILD_WAITS, call_closed(TWO, outcome="suspended"), call={"parked": True}),
     Accepted("an unknown call stays on record", UNKNOWN, call_closed(outcome="unknown"), call={"parked": True}),
-    Accepted("a suspended call is opened again in another period", AGAIN, opened(), call={"parked": False, "attempts": 1}),
+    Accepted(
+        "a suspended call is opened again in another period", AGAIN, opened(), call={"parked": False, "attempts": 1}
+    ),
     Accepted("and its tool may be gone", AGAIN, opened(known=False), call={"refused": "unknown_tool"}),
 ]
 
@@ -102,7 +108,9 @@ ATTEMPTS = [
         Accepted(f"it ends {outcome}", IN_FLIGHT, failed(outcome=outcome), call={"in_flight": False})
         for outcome in ("failed", "timeout", "cancelled")
     ),
-    Accepted("it ends suspended with its sub-agent", SUB_AGENT, failed(TWO, outcome="suspended"), call={"child_waits": True}),
+    Accepted(
+        "it ends suspended with its sub-agent", SUB_AGENT, failed(TWO, outcome="suspended"), call={"child_waits": True}
+    ),
     Accepted("a sub-agent's body is entered again", CHILD_WAITS, entered(TWO, 2), call={"child_waits": False}),
     Accepted(
         "an entry that was suspended takes nothing from the budget",
@@ -127,7 +135,9 @@ ATTEMPTS = [
 
 EFFECTS = [
     *(
-        Accepted(f"{effect}: an exception that proves that nothing happened is a failure", (*of(effect), entered()), failed())
+        Accepted(
+            f"{effect}: an exception that proves that nothing happened is a failure", (*of(effect), entered()), failed()
+        )
         for effect in (None, *Effect)
     ),
     *(
@@ -175,10 +185,10 @@ EFFECTS = [
         entered(attempt=2),
     ),
     Accepted("read-only tools run beside an unknown effect", (*UNKNOWN, opened(TWO, effect="read_only")), entered(TWO)),
+    Accepted("everything runs when it is resolved", (*UNKNOWN, resolved(), opened(TWO, effect="unsafe")), entered(TWO)),
     Accepted(
-        "everything runs when it is resolved", (*UNKNOWN, resolved(), opened(TWO, effect="unsafe")), entered(TWO)
+        "other attempts end beside an unknown effect", (*UNKNOWN[:3], opened(TWO), entered(TWO), unknown()), failed(TWO)
     ),
-    Accepted("other attempts end beside an unknown effect", (*UNKNOWN[:3], opened(TWO), entered(TWO), unknown()), failed(TWO)),
 ]
 
 SETTLED = [
@@ -206,12 +216,26 @@ SETTLED = [
 
 NOT_PROPOSED = [
     Refused("a call is opened once", CALLED, opened(), "call_open", "count its ordinal up"),
-    Refused("no call opens in a step that is over", (*RUNNING, step(2)), opened(), "past_step", "the call belongs there"),
-    Refused("a rejection has one of two names", CALLED, rejected(rejection="no"), "rejection", "use one of unknown_tool"),
-    Refused("nothing happens to a call that is not open", RUNNING, not_permitted(), "call_not_open", "tool_call_opened first"),
-    Refused("a closed call is not closed again", (*FAILED, call_closed()), call_closed(), "call_not_open", "opened first"),
+    Refused(
+        "no call opens in a step that is over", (*RUNNING, step(2)), opened(), "past_step", "the call belongs there"
+    ),
+    Refused(
+        "a rejection has one of two names", CALLED, rejected(rejection="no"), "rejection", "use one of unknown_tool"
+    ),
+    Refused(
+        "nothing happens to a call that is not open",
+        RUNNING,
+        not_permitted(),
+        "call_not_open",
+        "tool_call_opened first",
+    ),
+    Refused(
+        "a closed call is not closed again", (*FAILED, call_closed()), call_closed(), "call_not_open", "opened first"
+    ),
     Refused("a suspended call neither", PARKED, call_closed(), "call_parked", "open it again after run_resumed"),
-    Refused("a call does not close in flight", IN_FLIGHT, call_closed(), "attempt_in_flight", "the end of its attempt first"),
+    Refused(
+        "a call does not close in flight", IN_FLIGHT, call_closed(), "attempt_in_flight", "the end of its attempt first"
+    ),
     Refused("a call has an outcome", CALLED, call_closed(outcome="fine"), "outcome", "use one of accepted, cancelled"),
     Refused("the body is entered already", IN_FLIGHT, rejected(), "attempt_in_flight", "the end of the attempt"),
     Refused("the effect has happened", (*UNKNOWN, resolved()), not_permitted(), "committed", "tool_result_reused"),
@@ -226,7 +250,13 @@ REFUSED_CALLS = {
 
 NOT_ENTERED = [
     *(
-        Refused(f"{name}: the body is not entered", before, entered(attempt=2 if "between" in name else 1), "refused_call", "propose another call")
+        Refused(
+            f"{name}: the body is not entered",
+            before,
+            entered(attempt=2 if "between" in name else 1),
+            "refused_call",
+            "propose another call",
+        )
         for name, before in REFUSED_CALLS.items()
     ),
     *(
@@ -246,7 +276,13 @@ NOT_ENTERED = [
     ),
     Refused("a call that is not open", RUNNING, entered(), "call_not_open", "tool_call_opened first"),
     Refused("a suspended run", ON_UNKNOWN, entered(TWO), "suspended", "resume it first"),
-    Refused("a suspended call, before it is opened again", AGAIN, entered(attempt=2), "call_parked", "tool_call_opened again"),
+    Refused(
+        "a suspended call, before it is opened again",
+        AGAIN,
+        entered(attempt=2),
+        "call_parked",
+        "tool_call_opened again",
+    ),
     Refused("one attempt at a time", IN_FLIGHT, entered(attempt=2), "attempt_in_flight", "the end of the attempt"),
     Refused("attempts count from 1", CALLED, entered(attempt=0), "attempt_number", "numbered from 1"),
     Refused("the same number twice", FAILED, entered(attempt=1), "attempt_number", "the next is 2"),
@@ -258,12 +294,16 @@ NOT_ENTERED = [
         "attempt_budget",
         "raise Retry(max_attempts=)",
     ),
-    Refused(
-        "an end that belongs to no attempt", CALLED, succeeded(), "no_attempt", "tool_started first"
-    ),
+    Refused("an end that belongs to no attempt", CALLED, succeeded(), "no_attempt", "tool_started first"),
     Refused("the end of another attempt", IN_FLIGHT, failed(attempt=2), "no_attempt", "tool_started first"),
     Refused("the second end of an attempt", FAILED, succeeded(), "no_attempt", "tool_started first"),
-    Refused("unknown after it is known", (*of("unsafe"), entered(), succeeded()), unknown(), "no_attempt", "tool_started first"),
+    Refused(
+        "unknown after it is known",
+        (*of("unsafe"), entered(), succeeded()),
+        unknown(),
+        "no_attempt",
+        "tool_started first",
+    ),
     Refused("a success with the name of a failure", IN_FLIGHT, succeeded(outcome="failed"), "outcome", "accepted, ok"),
     Refused("a failure with the name of a success", IN_FLIGHT, failed(outcome="ok"), "outcome", "use one of cancelled"),
     Refused("suspended inside of a plain tool", IN_FLIGHT, failed(outcome="suspended"), "no_subagent", "subagent=True"),
@@ -278,7 +318,13 @@ NOT_ENTERED = [
 
 NOT_TWICE = [
     *(
-        Refused(f"{effect} after it succeeded", (*of(effect), entered(), succeeded()), entered(attempt=2), "committed", "tool_result_reused")
+        Refused(
+            f"{effect} after it succeeded",
+            (*of(effect), entered(), succeeded()),
+            entered(attempt=2),
+            "committed",
+            "tool_result_reused",
+        )
         for effect in STRICT
     ),
     *(
@@ -300,7 +346,9 @@ NOT_TWICE = [
     ),
     Refused("a result that was reused", (*CALLED, reused()), entered(), "committed", "tool_result_reused"),
     Refused("reconciled as committed", (*UNKNOWN, resolved()), entered(attempt=2), "committed", "tool_result_reused"),
-    Refused("committed as a person says", (*MANUAL, person_said()), entered(attempt=2), "committed", "tool_result_reused"),
+    Refused(
+        "committed as a person says", (*MANUAL, person_said()), entered(attempt=2), "committed", "tool_result_reused"
+    ),
     Refused("while it is unknown", UNKNOWN, entered(attempt=2), "unknown_attempt", "reconcile first"),
     Refused("while it is unknown, reused", UNKNOWN, reused(), "unknown_attempt", "reconcile first"),
     Refused("asked for while it is unknown", UNKNOWN, asked(), "unknown_attempt", "reconcile first"),
@@ -338,7 +386,13 @@ NOT_TWICE = [
         "the idempotency key of the first attempt",
     ),
     *(
-        Refused(f"{effect} beside an unknown effect", (*UNKNOWN, opened(TWO, effect=effect)), entered(TWO), "unknown_effect", "reconcile it first")
+        Refused(
+            f"{effect} beside an unknown effect",
+            (*UNKNOWN, opened(TWO, effect=effect)),
+            entered(TWO),
+            "unknown_effect",
+            "reconcile it first",
+        )
         for effect in (None, *Effect)
         if effect is not Effect.READ_ONLY
     ),
@@ -353,7 +407,9 @@ NOT_TWICE = [
 
 NOT_SETTLED = [
     *(
-        Refused(f"{effect}: a failure is known", (*of(effect), entered()), unknown(), "failed_instead", "record tool_failed")
+        Refused(
+            f"{effect}: a failure is known", (*of(effect), entered()), unknown(), "failed_instead", "record tool_failed"
+        )
         for effect in (None, Effect.READ_ONLY, Effect.IDEMPOTENT)
     ),
     *(
@@ -361,7 +417,13 @@ NOT_SETTLED = [
         for event in (inquired(), resolved(), unresolved(), person_needed(), person_said())
     ),
     *(
-        Refused(f"{event.name} of another attempt", UNKNOWN, event, "attempt_number", "attempt 1 of 'tool_1' is the unknown one")
+        Refused(
+            f"{event.name} of another attempt",
+            UNKNOWN,
+            event,
+            "attempt_number",
+            "attempt 1 of 'tool_1' is the unknown one",
+        )
         for event in (inquired(attempt=2), resolved(attempt=2), unresolved(attempt=2), person_needed(attempt=2))
     ),
     *(
@@ -369,7 +431,9 @@ NOT_SETTLED = [
         for event in (inquired(), resolved(), unresolved(), person_needed(), person_said(), reused(), succeeded())
     ),
     Refused("an answer that says nothing", UNKNOWN, resolved(outcome="unknown"), "outcome", "use one of committed"),
-    Refused("the same key of a tool without one", UNKNOWN, resolved(outcome="same_key"), "same_key", "ask the remote side"),
+    Refused(
+        "the same key of a tool without one", UNKNOWN, resolved(outcome="same_key"), "same_key", "ask the remote side"
+    ),
     Refused("nobody decided", MANUAL, person_said(actor=""), "no_actor", "actor="),
     Refused("a person's word that says nothing", MANUAL, person_said(outcome="maybe"), "outcome", "abandoned"),
     Refused("reused while the body is entered", IN_FLIGHT, reused(), "attempt_in_flight", "the end of the attempt"),
@@ -391,7 +455,9 @@ def test_a_call_is_stopped(row: Refused):
 @pytest.mark.parametrize("name", REFUSED_CALLS)
 def test_a_refused_call_that_nobody_handles_closes_the_run_with_its_reason(name: str):
     reason = name.split()[0]
-    assert fold([*REFUSED_CALLS[name], call_closed(outcome="rejected", attempts=0), closed(reason)]).stop_reason == reason
+    assert (
+        fold([*REFUSED_CALLS[name], call_closed(outcome="rejected", attempts=0), closed(reason)]).stop_reason == reason
+    )
 
 
 def test_a_refused_call_that_the_loop_handles_lets_the_run_go_on():

@@ -186,7 +186,14 @@ RESUMES = [
         resumed(),
         {"lifecycle": "running"},
     ),
-    Accepted("running, owner gone -> running with a new fence", RUNNING, owner(1), {"lifecycle": "running", "fence": 1}),
+    Accepted("a running run is asked to end", RUNNING, cancel(), {"lifecycle": "running", "cancel_requested": True}),
+    Accepted("a suspended run is asked to end", ON_APPROVAL, cancel(), {"lifecycle": "suspended"}),
+    Accepted("a checkpoint", RUNNING, checkpoint(), {"lifecycle": "running", "checkpoint": True}),
+    Accepted("the next step", (*RUNNING, step(1)), step(2), {"step": 2}),
+    Accepted("the same step in another period", (*RUNNING, step(2)), step(2), {"step": 2}),
+    Accepted(
+        "running, owner gone -> running with a new fence", RUNNING, owner(1), {"lifecycle": "running", "fence": 1}
+    ),
     Accepted("a suspended run has a new owner too", (*ON_APPROVAL, owner(1)), owner(2), {"lifecycle": "suspended"}),
 ]
 
@@ -373,7 +380,9 @@ NOT_CLOSED = [
         "close the call first",
     ),
     *(
-        Refused(f"{reason} while an effect is unknown", before, closed(reason), "unknown_effect", "reconcile it, or close")
+        Refused(
+            f"{reason} while an effect is unknown", before, closed(reason), "unknown_effect", "reconcile it, or close"
+        )
         for reason in StopReason
         if reason is not StopReason.UNRESOLVED_SIDE_EFFECT
         for before in (UNKNOWN,)
@@ -386,7 +395,9 @@ NOT_CLOSED = [
         "reconcile it, or close",
     ),
     *(
-        Refused(f"a waiting run does not close with {reason}", NOBODY_LEFT, closed(reason), "suspended", "resume it first")
+        Refused(
+            f"a waiting run does not close with {reason}", NOBODY_LEFT, closed(reason), "suspended", "resume it first"
+        )
         for reason in StopReason
         if reason not in ("cancelled", "approval_expired", "unresolved_side_effect")
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 from loopspan._answers.fields import either, items, joined, text, texts
@@ -61,15 +62,30 @@ class Said:
 
     def answer(self, usage: Usage | None, model: Any, answer_id: Any) -> Answer:
         """All of it, with what the answer says about itself."""
-        return Answer(
-            usage=usage,
-            model=text(model),
-            finish_reasons=tuple([reason for reason in self.reasons if reason is not None]),
-            tool_calls=tuple(self.calls) if self.calls or self.told else None,
-            id=text(answer_id),
-            content=joined(self.content) if self.content else None,
-            reasoning=joined(self.reasoning) if self.reasoning else None,
+        return _made(
+            usage,
+            None,
+            text(model),
+            tuple([reason for reason in self.reasons if reason is not None]),
+            tuple(self.calls) if self.calls or self.told else None,
+            text(answer_id),
+            joined(self.content) if self.content else None,
+            joined(self.reasoning) if self.reasoning else None,
+            None,
+            None,
+            None,
         )
+
+
+_PUT: Final = [getattr(Answer, each.name).__set__ for each in fields(Answer)]
+
+
+def _made(*values: Any) -> Answer:
+    """An Answer of its fields in their order, without the checks of what users hand in (slow)."""
+    answer = object.__new__(Answer)
+    for put, value in zip(_PUT, values, strict=True):
+        put(answer, value)
+    return answer
 
 
 def _chat(get: Get, provider: str | None) -> Answer | None:

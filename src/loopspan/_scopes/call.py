@@ -15,7 +15,6 @@ from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope, current_scope
 from loopspan._scopes.options import ToolOptions
-from loopspan._scopes.proposals import canonical
 from loopspan._scopes.request import ending
 from loopspan.errors import ConfigurationError, NoActiveRun, NoEffect, PermissionDenied
 from loopspan.telemetry._spans import Handle
@@ -39,7 +38,7 @@ class ToolCall(Scope):
 
     __slots__ = (
         "_open", "_reference", "approved", "arguments", "attempts", "call_id", "digest", "id_source", "name", "options",
-        "ordinal", "outcome", "quiet", "result_at", "snapshot", "step", "verdict",
+        "ordinal", "outcome", "quiet", "result_at", "size", "step", "verdict",
     )  # fmt: skip
 
     def __init__(
@@ -62,8 +61,8 @@ class ToolCall(Scope):
         self.id_source = "given"
         strict = self.options.guarded or self.options.outlives_failure or options is None
         self.quiet = not (run.recorder.listening or strict or run.recorder.state.calls)
-        self.snapshot = None if self.quiet else canonical(arguments)
-        self.digest = None if self.snapshot is None else _redact.digest(self.snapshot)
+        self.digest: str | None = None
+        self.size: int | None = None
         with run.recorder.lock:
             self._start(known=options is not None, call_id=_redact.name(call_id))
 
@@ -71,6 +70,8 @@ class ToolCall(Scope):
         run = self.run
         run.check()
         self.step: Step = run.steps_.ensure()
+        if not self.quiet:
+            self.size, self.digest = self.step.proposals.snapshot(self.arguments)
         self._identify(call_id)
         self.handle = run.recorder.root
         if not self.quiet:
@@ -92,7 +93,7 @@ class ToolCall(Scope):
             needs_approval=approval is not None and approval.when is None,
             max_attempts=self.options.max_attempts,
             digest=self.digest,
-            size=None if self.snapshot is None else len(self.snapshot),
+            size=self.size,
             arguments=self.arguments if run.recorder.content.in_events else None,
         )
         self.handle = run.recorder.open(event, place)

@@ -38,7 +38,7 @@ class Scope:
     detached, so leaving in a foreign Context neither logs nor disturbs it: what is not ours there is left alone.
     """
 
-    __slots__ = ("handle", "parent", "run")
+    __slots__ = ("_kept", "handle", "parent", "run")
 
     reads: ClassVar[str] = ""
     """Which results are not results yet: "streams", or "managers" too; nothing by default."""
@@ -46,12 +46,16 @@ class Scope:
     def __init__(self, run: Run, parent: Scope | None, handle: Handle | None = None) -> None:
         self.run = run
         self.parent = parent
+        self._kept: tuple[Context, Place] | None = None
         if handle is not None:
             self.handle = handle
 
     def place(self) -> Place:
-        """Where spans of this scope hang."""
-        return Place(self.handle.span, set_span_in_context(self.handle.span, get_current()))
+        """Where spans of this scope hang; kept while the Context around it is the same."""
+        current, kept, span = get_current(), self._kept, self.handle.span
+        if kept is None or kept[0] is not current or kept[1].span is not span:
+            kept = self._kept = (current, Place(span, set_span_in_context(span, current)))
+        return kept[1]
 
     def enter(self) -> Context:
         """Make this the current scope and its span the current span; returns what `leave` needs."""

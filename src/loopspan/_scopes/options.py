@@ -22,7 +22,7 @@ def instance(value: Any, cls: type, option: str) -> None:
         raise ConfigurationError(f"{option}={value!r}: give a loopspan.{cls.__name__}, or leave it out")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LoopOptions:
     """Options of `agent_loop`."""
 
@@ -75,7 +75,7 @@ class LoopOptions:
         return cls(name, max_steps, limit, budget, retry_budget, durable, version, tuple(live), on_error, outcome, flow)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RequestOptions:
     """Options of `model_request`."""
 
@@ -116,7 +116,7 @@ class RequestOptions:
         return cls(provider, model, retry, limit, read, classes, read_error, step)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ToolOptions:
     """Options of `tool`."""
 

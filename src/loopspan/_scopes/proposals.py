@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from loopspan import _redact
 from loopspan.values import Call
@@ -20,14 +20,27 @@ def canonical(arguments: Any) -> str:
     return _redact.to_json(arguments, sort=True)
 
 
+class Snapshot(NamedTuple):
+    """Arguments as they were before anybody could change them."""
+
+    size: int
+    digest: str
+
+
+def snapshot(arguments: Any) -> Snapshot:
+    """Size and digest of arguments in their canonical form."""
+    text = canonical(arguments)
+    return Snapshot(len(text), _redact.digest(text))
+
+
 class Proposal:
-    """One proposed call; `digest` None where nobody needs it."""
+    """One proposed call; `snapshot` None where nobody needs it."""
 
-    __slots__ = ("call", "digest", "taken")
+    __slots__ = ("call", "snapshot", "taken")
 
-    def __init__(self, call: Call, digest: str | None) -> None:
+    def __init__(self, call: Call, taken: Snapshot | None) -> None:
         self.call = call
-        self.digest = digest
+        self.snapshot = taken
         self.taken = False
 
 
@@ -41,6 +54,14 @@ class Proposals:
         self._made_up = 0
         self._ordinals: Counter[str] = Counter()
         self.items: list[Proposal] = []
+
+    def snapshot(self, arguments: Any) -> Snapshot:
+        """The snapshot of a call's arguments; text that the model wrote was looked at when it was proposed."""
+        if isinstance(arguments, str):
+            for proposal in self.items:
+                if proposal.call.arguments is arguments and proposal.snapshot is not None:
+                    return proposal.snapshot
+        return snapshot(arguments)
 
     def open_calls(self) -> list[dict[str, Any]]:
         """What was proposed and not called."""
@@ -66,4 +87,4 @@ class Proposals:
         if call_id is not None:
             return next((p for p in free if p.call.call_id == call_id), None)
         same = [p for p in free if p.call.name == name]
-        return next((p for p in same if digest is not None and p.digest == digest), same[0] if same else None)
+        return next((p for p in same if p.snapshot is not None and p.snapshot.digest == digest), same[0] if same else None)

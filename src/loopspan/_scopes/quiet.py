@@ -115,7 +115,7 @@ def request_quietly(
         step.in_flight -= 1
     if outcome.error is None:
         run.unread = request.unread(outcome.value)
-    else:
+    elif cancel_detail(outcome.error) is None:
         run.has_left(outcome.error, "model_failed")
         if step is not None and isinstance(outcome.error, Exception):
             request.arguments = shape(args, kwargs)

@@ -11,7 +11,7 @@ from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope
 from loopspan._scopes.options import RequestOptions
-from loopspan._scopes.proposals import Proposal, canonical
+from loopspan._scopes.proposals import Proposal, snapshot
 from loopspan._scopes.reading import Reader
 from loopspan.errors import CallTimeout, ConfigurationError, RetryBudgetExhausted
 from loopspan.telemetry._spans import Handle
@@ -296,16 +296,16 @@ class RequestAttempt(Scope):
     def _propose(self, answer: Answer) -> None:
         run, step = self.run, self.request.step
         for call in answer.tool_calls or ():
-            digest = _redact.digest(canonical(call.arguments)) if run.recorder.listening else None
+            taken = snapshot(call.arguments) if run.recorder.listening else None
             if step is not None:
-                step.proposals.items.append(Proposal(call, digest))
-            if run.recorder.listening:
+                step.proposals.items.append(Proposal(call, taken))
+            if taken is not None:
                 event = e.ToolCallProposed(
                     step=self.request.step_number,
                     request_id=self.request.id,
                     tool=_redact.name(call.name) or "",
                     call_id=_redact.name(call.call_id),
-                    digest=digest,
+                    digest=taken.digest,
                     arguments=call.arguments if run.recorder.content.in_events else None,
                 )
                 run.recorder.add(event, self.request.parent.handle)

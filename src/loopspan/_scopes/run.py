@@ -301,6 +301,7 @@ class Run(Scope):
             self.recorder.end(closing_event(self, self._settled(ending), pending, now), self.handle, now)
         runtime.open_runs.discard(self)
         self._left.clear()
+        self._kept = None
         if self.parent_run is not None:
             self.parent_run.adopt(self, ending)
 

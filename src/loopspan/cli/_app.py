@@ -92,7 +92,7 @@ def _code(arguments: Sequence[str] | None) -> int:
         return _failed(str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 0
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return code if isinstance(code, int) else 0

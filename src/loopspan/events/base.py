@@ -60,21 +60,21 @@ def _first(cls: type[Event], /, **values: Any) -> Event:
 
 
 def _written(cls: type[Event]) -> Callable[..., Event]:
-    """`__new__` with one assignment a field, written out as dataclasses write out `__init__`."""
+    """`__new__` with one assignment a field, where a call with `**values` would cost several times as much."""
     declared = fields(cls)  # type: ignore[arg-type]  # every event class is a dataclass
     required = [f.name for f in declared if f.default is MISSING]
     optional = [f"{f.name}=default_{f.name}" for f in declared if f.default is not MISSING]
-    lines = [
-        f"def __new__(cls, *, {', '.join(required + optional)}):" if declared else "def __new__(cls):",
-        "made = blank(twin)",
-        *[f"made.{f.name} = {f.name}" for f in declared],
-        "made.__class__ = cls",
-        "return made",
-    ]
-    names: dict[str, Any] = {f"default_{f.name}": f.default for f in declared}
-    exec("\n    ".join(lines), names | {"blank": object.__new__, "twin": cls._twin}, names)
-    made: Callable[..., Event] = names["__new__"]
-    made.__qualname__ = f"{cls.__qualname__}.__new__"
+    return compiled(
+        f"__new__(cls{', *, ' if declared else ''}{', '.join(required + optional)})",
+        ["made = blank(twin)", *[f"made.{f.name} = {f.name}" for f in declared], "made.__class__ = cls", "return made"],
+        {"blank": object.__new__, "twin": cls._twin, **{f"default_{f.name}": f.default for f in declared}},
+    )
+
+
+def compiled(head: str, body: list[str], names: dict[str, Any]) -> Callable[..., Any]:
+    """The function `head` with these lines, written out for one class as dataclasses write out `__init__`."""
+    exec("\n    ".join([f"def {head}:", *body]), names)
+    made: Callable[..., Any] = names[head.partition("(")[0]]
     return made
 
 

@@ -46,16 +46,16 @@ def suspended(state: State, event: e.RunSuspended) -> Result:
     refusal = _may_suspend(state, reason)
     if refusal:
         return refusal
-    calls = {key: _stale(call) for key, call in state.calls.items()}
-    return state._replace(lifecycle=Lifecycle.SUSPENDED, suspend_reason=reason, calls=calls)
+    again = state.lifecycle is Lifecycle.SUSPENDED
+    calls = {key: _waiting(call, again) for key, call in state.calls.items()}
+    done = {key: call._replace(waited=False) for key, call in state.done.items()}
+    return state._replace(lifecycle=Lifecycle.SUSPENDED, suspend_reason=reason, calls=calls, done=done)
 
 
-def _stale(call: CallState) -> CallState:
+def _waiting(call: CallState, again: bool) -> CallState:
     """A recheck from before the suspension says nothing about afterwards."""
-    approval = call.approval
-    if approval is None or approval.rechecked is None:
-        return call
-    return call._replace(approval=approval._replace(rechecked=None))
+    approval = call.approval and call.approval._replace(rechecked=None)
+    return call._replace(approval=approval, waited=call.wait is not None or (again and call.waited))
 
 
 def _may_suspend(state: State, reason: SuspendReason) -> Refusal | None:
@@ -110,8 +110,13 @@ def resumed(state: State, event: e.RunResumed) -> Result:
 
 def _decided(state: State) -> bool:
     """Whether one of the waits is over; the rechecks of the other calls follow when they are executed."""
-    approvals = [call.approval for call in (*state.calls.values(), *state.done.values()) if call.approval is not None]
+    approvals = [call.approval for call in _waited(state) if call.approval is not None]
     return _a_child_waits(state) or any(approval.over or approval.rechecked is not None for approval in approvals)
+
+
+def _waited(state: State) -> list[CallState]:
+    """The calls that the run was suspended for."""
+    return [call for call in (*state.calls.values(), *state.done.values()) if call.waited]
 
 
 # the end
@@ -176,4 +181,4 @@ def _a_child_waits(state: State) -> bool:
 
 
 def _expired(state: State) -> bool:
-    return any(call.refused == e.ApprovalExpired.name for call in (*state.calls.values(), *state.done.values()))
+    return any(call.refused == e.ApprovalExpired.name for call in _waited(state))

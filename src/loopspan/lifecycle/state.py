@@ -43,7 +43,7 @@ class CallState(NamedTuple):
 
     `attempts` is the number of the last one. `parked`: its span is closed, it goes on in another period. `resend`: it
     is unknown, to be sent again with the same key. `child_waits`: its last attempt ended with a sub-agent that is
-    suspended. `settled`: somebody said that the last attempt has had no effect.
+    suspended. `settled`: somebody said that the last attempt has had no effect. `waited`: the run was suspended for it.
     """
 
     tool: str
@@ -62,6 +62,7 @@ class CallState(NamedTuple):
     settled: bool = False
     child_waits: bool = False
     parked: bool = False
+    waited: bool = False
     key_digest: str | None = None
 
     @property

@@ -149,7 +149,7 @@ def _read_line(line: bytes, number: int, found: Found) -> bool:
         document = _decoder.decode(text)
     except (ValueError, RecursionError) as error:
         saved = _salvage(text, found)
-        found.problem(f"{_damage(line, number, error)}; {saved} whole spans of it are read")
+        found.problem(f"{_damage(line, number, error)}; of its spans {saved} are whole and read")
         return saved > 0
     if read_document(document, found):
         return True

@@ -81,7 +81,7 @@ class Found:
             told.append(f"and {self._untold} more problems of this kind")
         if self._nameless:
             told.append(
-                f"{len(self._nameless)} spans of loopspan have no {semconv.RUN_ID}, so that their events belong to no "
-                "run: raise the limit of attributes (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
+                f"spans of loopspan without {semconv.RUN_ID}: {len(self._nameless)}; their events belong to no run, "
+                "raise the limit of attributes (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
             )
         return told
