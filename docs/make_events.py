@@ -55,11 +55,17 @@ def said(event: type[Event]) -> str:
 
 def span(event: type[Event]) -> str:
     """What the event does to a span."""
-    if event in _attributes.OPENS:
-        return f"starts `{_attributes.OPENS[event].word}`"
-    if event in _attributes.INSTANT:
-        return f"is `{_attributes.INSTANT[event].word}`"
+    for table, verb in ((_attributes.OPENS, "starts"), (_attributes.INSTANT, "is")):
+        if event in table:
+            return f"{verb} `{table[event].name(Anything()).split()[0]}`"
     return f"ends `{ENDED[event]}`" if event in _attributes.ENDS else ""
+
+
+class Anything:
+    """Stands for an event of any kind: every field is the same text."""
+
+    def __getattr__(self, field: str) -> str:
+        return "anything"
 
 
 ENDED = {

@@ -14,7 +14,7 @@ ALL_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"
 
 _FENCE = re.compile(r"^```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 _SKIPPED = re.compile(r"<!-- not run: (?P<reason>.+?) -->\s*\Z")
-_LINK = re.compile(r"\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
+_LINK = re.compile(r"\[[^\[\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<title>.+)$", re.MULTILINE)
 
 

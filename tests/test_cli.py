@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from written_runs import Written, foreign_span, line, retried, write
 
 import loopspan
 from loopspan.cli import main
+from written_runs import Written, foreign_span, line, retried, write
 
 PROGRAM = "from loopspan.cli import main; main()"
 
@@ -161,12 +161,15 @@ def test_rich_is_not_imported_where_nothing_is_coloured(path):
     program = "import sys, loopspan.cli._app as a; a._code(['show', sys.argv[1]]); sys.exit('rich' in sys.modules)"
     source = str(Path(loopspan.__file__).parents[1])
     left = subprocess.run(
-        [sys.executable, "-c", program, str(path)], env={**os.environ, "PYTHONPATH": source}, capture_output=True, check=False
+        [sys.executable, "-c", program, str(path)],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        check=False,
     )
     assert left.returncode == 0
 
 
-def test_a_reader_that_leaves_early_is_no_error(path):
+def test_a_reader_that_leaves_early_ends_it_quietly(path):
     source = str(Path(loopspan.__file__).parents[1])
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "show", str(path)],
@@ -176,7 +179,7 @@ def test_a_reader_that_leaves_early_is_no_error(path):
     ) as left:
         left.stdout.close()
         assert left.stderr.read() == b""
-        assert left.wait() == 0
+        assert left.wait() == 1
 
 
 # the demo
@@ -216,3 +219,11 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
     assert left.returncode == 1
     assert str(tmp_path) in left.stderr
     assert "Traceback" not in left.stderr
+
+
+def test_ids_in_notes_and_errors_move_no_cursor(cli, tmp_path):
+    lines = [Written(run_id, trace=place).started().line() for place, run_id in enumerate(("\x1b[2Ja", "\x1b[2Jb"), 1)]
+    path = write(tmp_path / "spans.jsonl", *lines, Written("\x1b[2Jc", trace=3).started().step(1).line(without=("root",)))
+    code, out, err = cli("show", path, "\x1b[2J")
+    assert (code, "\x1b" in err) == (2, False)
+    assert "\x1b" not in cli("show", path)[1]

@@ -280,7 +280,13 @@ def test_what_is_in_flight_when_its_run_ends_keeps_its_own_result(witness: Witne
         assert witness.captured.open_spans() == []
         goes_on.set()
         await asyncio.wait([task])
-        return (None, task.exception()) if task.exception() else (task.result(), None)
+        raised = task.exception()
+        return (task.result(), None) if raised is None else (None, raised)
 
-    assert asyncio.run(main()) == ((None, error) if error is not None else (result, None))
+    got, raised = asyncio.run(main())
+    assert got is (result if error is None else None)
+    if error is not None and "retried" in what:
+        assert isinstance(raised, loopspan.RetryBudgetExhausted)
+        raised = raised.__cause__
+    assert raised is error
     witness.ended("success", runs=1)

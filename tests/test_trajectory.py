@@ -7,7 +7,8 @@ import json
 from decimal import Decimal
 
 import pytest
-from written_runs import START, TICK, Written, attributes, call, export, foreign_span, line, retried, write
+from hypothesis import given
+from hypothesis import strategies as st
 
 import loopspan
 from loopspan import ConfigurationError, Lifecycle, StopReason, SuspendReason, Usage, semconv
@@ -15,6 +16,8 @@ from loopspan import events as e
 from loopspan._journal import Unknown
 from loopspan.testing import capture
 from loopspan.trajectory import read_runlog
+from loopspan.trajectory.tree import text, tree
+from written_runs import START, TICK, Written, attributes, call, export, foreign_span, line, retried, write
 
 
 def only(source):
@@ -150,7 +153,7 @@ def test_a_source_of_no_known_kind_is_refused_with_a_way_out(source):
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path):
-    with pytest.raises(ConfigurationError, match="nowhere.jsonl.*No such file.*give the path"):
+    with pytest.raises(ConfigurationError, match=r"nowhere\.jsonl.*No such file.*give the path"):
         read_runlog(tmp_path / "nowhere.jsonl")
     with pytest.raises(ConfigurationError, match="directory"):
         read_runlog(tmp_path)
@@ -208,7 +211,11 @@ def test_invalid_utf_8_does_not_cost_the_line(tmp_path):
 
 def test_spans_of_an_unexpected_form_are_told_and_the_others_read(tmp_path):
     written = retried()
-    bad = [7, {"attributes": 5}, {"attributes": [{"key": semconv.RUN_ID, "value": {"stringValue": "x"}}], "events": [3]}]
+    bad = [
+        7,
+        {"attributes": 5},
+        {"attributes": [{"key": semconv.RUN_ID, "value": {"stringValue": "x"}}], "events": [3]},
+    ]
     log = read_runlog(write(tmp_path / "spans.jsonl", line([*bad, *written.spans()])))
     assert log.runs[-1].log == written.entries
     assert len(log.problems) == 3
@@ -499,7 +506,9 @@ def test_calls_without_ids_are_placed_by_name_and_arguments():
 def test_a_rejected_call_has_no_entries():
     written = Written().started().step(1).opened(1, "call_1", known=False)
     rejected = e.ValidationRejected(**call(1, "call_1"), started=START, rejection="unknown_tool")
-    written.add(rejected, "validate", "call call_1.1").closed_call(1, "call_1", "rejected", 0, error_type="unknown_tool")
+    written.add(rejected, "validate", "call call_1.1").closed_call(
+        1, "call_1", "rejected", 0, error_type="unknown_tool"
+    )
     (made,) = only(written.entries).tool_calls
     assert (made.outcome, made.entries, made.attempts, made.known) == ("rejected", 0, [], False)
     assert made.error_type == "unknown_tool"
@@ -541,7 +550,8 @@ def test_usage_is_the_sum_of_what_was_observed():
 
 
 @pytest.mark.parametrize(
-    "used", [None, {"output_tokens": 5}, {"input_tokens": 5}, {"cost": "0.1", "currency": "USD", "cost_source": "provider"}]
+    "used",
+    [None, {"output_tokens": 5}, {"input_tokens": 5}, {"cost": "0.1", "currency": "USD", "cost_source": "provider"}],
 )
 def test_usage_is_incomplete_where_an_answer_does_not_say_all(used):
     written = Written().started().step(1).asked(1).answered(1, {"input_tokens": 10, "output_tokens": 1})
@@ -592,7 +602,12 @@ def test_totals_of_an_open_run_with_gaps_are_incomplete(tmp_path):
 
 def test_costs_are_summed_by_currency_and_source_and_unpriced_ones_counted():
     written = Written().started()
-    costs = [("0.1", "USD", "provider"), ("0.2", "USD", "provider"), ("0.2", "USD", "estimated"), ("1", "EUR", "provider")]
+    costs = [
+        ("0.1", "USD", "provider"),
+        ("0.2", "USD", "provider"),
+        ("0.2", "USD", "estimated"),
+        ("1", "EUR", "provider"),
+    ]
     for step, (amount, currency, source) in enumerate(costs, 1):
         used = {"input_tokens": 1, "output_tokens": 1, "cost": amount, "currency": currency, "cost_source": source}
         written.step(step).asked(step).answered(step, used)
@@ -650,9 +665,19 @@ def test_the_json_form_is_strict_and_whole():
     written = retried().add(Unknown("future_event", 2, {"loopspan.ratio": float("nan")}))
     run = only(written.entries)
     form = json.loads(run.to_json(), parse_constant=refuse)
-    assert (form["version"], form["run_id"], form["stop_reason"], form["status"]) == (1, "run-1", "success", "completed")
+    assert (form["version"], form["run_id"], form["stop_reason"], form["status"]) == (
+        1,
+        "run-1",
+        "success",
+        "completed",
+    )
     assert [entry["name"] for entry in form["log"]] == [entry.name for entry in run.log]
-    assert form["log"][0]["fields"] == {"agent": "build-watch", "trace_flags": 0, "remote_parent": False, "durable": False}
+    assert form["log"][0]["fields"] == {
+        "agent": "build-watch",
+        "trace_flags": 0,
+        "remote_parent": False,
+        "durable": False,
+    }
     assert form["log"][-1]["unknown"] is True
     assert form["steps"][0]["tool_calls"][0]["attempts"][1]["backoff_s"] == 0.5
     assert (form["usage"]["input_tokens"], form["trace_ids"], form["gaps"]) == (250, [f"{1:032x}"], [])
@@ -666,7 +691,9 @@ def test_amounts_are_text_in_json():
 
 
 def test_a_whole_log_as_json(tmp_path):
-    form = json.loads(read_runlog(write(tmp_path / "spans.jsonl", retried().line(), line([foreign_span()], "x"))).to_json())
+    form = json.loads(
+        read_runlog(write(tmp_path / "spans.jsonl", retried().line(), line([foreign_span()], "x"))).to_json()
+    )
     assert (len(form["runs"]), form["foreign"], form["problems"]) == (1, 1, [])
 
 
@@ -674,3 +701,22 @@ def test_a_run_is_a_line_for_people():
     assert str(only(retried().entries)) == (
         "invoke_agent build-watch  closed success  2 steps  20 ms  250→50 tok (90 cached)  run-1"
     )
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3)), max_size=5), st.floats(0, 1))
+def test_no_damage_to_a_file_is_an_error(tmp_path_factory, changes, end):
+    damaged = bytearray((retried("run-1").line() + retried("run-2", trace=2).line()).encode())
+    for place, put in changes:
+        at = int(place * len(damaged))
+        damaged[at : at + len(put)] = put
+    path = tmp_path_factory.mktemp("damaged") / "spans.jsonl"
+    path.write_bytes(damaged[: int(end * len(damaged))])
+    log = read_runlog(path)
+    for run in log.runs:
+        assert run.lifecycle in Lifecycle
+        assert [entry.seq for entry in run.log] == sorted({entry.seq for entry in run.log})
+        assert json.loads(run.to_json())["run_id"] == run.run_id
+        assert str(run)
+        run.summary()
+    assert log.to_json()
+    text(tree(log))

@@ -6,7 +6,6 @@ import io
 from decimal import Decimal
 
 import pytest
-from written_runs import START, Written, call, foreign_span, line, retried, write
 
 from loopspan import events as e
 from loopspan._journal import Unknown
@@ -14,6 +13,7 @@ from loopspan.trajectory import read_runlog, words
 from loopspan.trajectory.console import RunPrinter
 from loopspan.trajectory.tree import remarks, text, tree
 from loopspan.usage import CostTotals, Usage
+from written_runs import START, Written, call, foreign_span, line, retried, write
 
 
 def shown(*runs: Written) -> str:
@@ -59,7 +59,9 @@ def test_a_refused_call_says_why_and_that_its_body_was_not_entered():
 def test_an_approval_says_who_decided_and_how_long_it_took():
     run = Written().started().step(1).opened(1, "c", "deploy")
     where = {**call(1, "c", "deploy"), "approval_id": "a1"}
-    decision = e.ApprovalDecisionReceived(**where, approved=True, started=run.now - 7_200_000_000_000, decided_by="alice")
+    decision = e.ApprovalDecisionReceived(
+        **where, approved=True, started=run.now - 7_200_000_000_000, decided_by="alice"
+    )
     run.add(decision, "wait").add(e.ApprovalRecheck(**where, outcome="ok"), "call c.1")
     run.add(e.ValidationPassed(**call(1, "c", "deploy"), started=run.now, stage="recheck"), "validate", "call c.1")
     run.attempt(1, "c", 1, tool="deploy").closed_call(1, "c", tool="deploy").closed(waiting_s=7200.0)
@@ -92,11 +94,11 @@ def test_what_happens_to_a_call_is_below_it(event, expected):
     ("event", "expected"),
     [
         (e.BudgetExhausted(limit="max_steps", detail="3"), "budget_exhausted  max_steps  3"),
-        (e.TransitionRefused(refused="tool_started", rule="refused_call", message="x"), "transition_refused  tool_started"),
+        (e.TransitionRefused(refused="tool_started", rule="r", message="x"), "transition_refused  tool_started  r"),
         (e.RunSuspended(reason="pending_approval"), "suspended  pending_approval"),
         (e.RunResumed(), "resumed"),
         (e.CancelRequested(by="bob"), "cancel_requested  bob"),
-        (e.HumanWait(step=None, kind="approval", started=START, approved=False, decided_by="al"), "human wait approval  denied"),
+        (e.HumanWait(step=None, kind="approval", started=START, approved=False), "human wait approval  denied"),
         (e.HumanWait(step=None, kind="question", started=START), "human wait question  waited"),
         (Unknown("future_event", 2, {}), "future_event  not known to this version"),
         (Unknown("step_started", 1, {}, "loopspan.step: ValueError"), "step_started  cut or altered"),
@@ -138,7 +140,7 @@ def test_a_sub_agent_is_below_the_call_that_started_it():
     helper.answered(1, {"input_tokens": 5, "output_tokens": 2}).closed_step(1).closed()
     boss.closed_call(1, "c", tool="ask_helper").closed_step(1).closed()
     lines = shown(boss, helper).splitlines()
-    assert [row.split("  ")[0].strip("│├└─ ") if "─" in row else row.split("  ")[0] for row in lines] == [
+    assert [row.lstrip("│├└─ ").split("  ")[0] for row in lines] == [
         "invoke_agent boss",
         "step 1",
         "execute_tool ask_helper",
@@ -251,6 +253,9 @@ def test_the_printer_prints_a_sub_agent_with_its_parent():
     assert stream.getvalue() == ""
     boss.closed()
     printer(boss.entries[-1])
-    assert [row.split("  ")[0] for row in stream.getvalue().splitlines()] == ["invoke_agent boss", "└─ invoke_agent helper"]
+    assert [row.split("  ")[0] for row in stream.getvalue().splitlines()] == [
+        "invoke_agent boss",
+        "└─ invoke_agent helper",
+    ]
     assert printer._entries == {}
     assert printer._parents == {}

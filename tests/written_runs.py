@@ -132,7 +132,13 @@ class Written:
         return self.add(made, f"chat {step}.{attempt}{request or ''}", f"step {step}")
 
     def answered(
-        self, step: int, used: dict[str, Any] | None = None, *, attempt: int = 1, request: str | None = None, **said: Any
+        self,
+        step: int,
+        used: dict[str, Any] | None = None,
+        *,
+        attempt: int = 1,
+        request: str | None = None,
+        **said: Any,
     ) -> Written:
         """The model has answered; `used` are the fields of the observation, None where it said nothing."""
         where = {"step": step, "request_id": request or f"r{step}", "attempt": attempt}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from opentelemetry import trace
 from opentelemetry.trace import Link, Tracer
 
-from loopspan import _config, _guard, semconv
+from loopspan import _config, _guard, _journal, semconv
 from loopspan import events as e
 from loopspan._clock import Anchor
 from loopspan._journal import Entry
@@ -51,7 +51,6 @@ class Runtime:
         self.open_runs: weakref.WeakSet[Any] = weakref.WeakSet()
         self._tracer: tuple[Any, Tracer] | None = None
         self._instruments: tuple[Any, str, Instruments] | None = None
-        self._hooked = False
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -69,7 +68,8 @@ class Runtime:
     def instruments(self, settings: _config.Settings) -> Instruments | None:
         """Our instruments of the meter provider in force; None where it would drop what they record."""
         api = sys.modules.get("opentelemetry.metrics")  # nobody has set a provider where it was never imported
-        provider = settings.meter_provider or (api and api.get_meter_provider())
+        find = getattr(api, "get_meter_provider", None)  # another thread may be importing it
+        provider = settings.meter_provider or (find and find())
         if provider is None or type(provider).__module__.startswith("opentelemetry.metrics"):
             return None
         kept = self._instruments
@@ -92,11 +92,10 @@ class Runtime:
         return LogWriter(provider.get_logger(semconv.SCOPE, schema_url=semconv.SCHEMA_URL), identity)
 
     def _hook(self) -> None:
-        """Register the exit hook after the provider's own, so that it runs before it."""
+        """Register the exit hook after the provider's own, anew for each provider, so that it runs before it."""
         with self._lock:
-            if not self._hooked:
-                self._hooked = True
-                atexit.register(self._exit)
+            atexit.unregister(self._exit)
+            atexit.register(self._exit)
 
     def _exit(self) -> None:
         for run in list(self.open_runs):
@@ -127,6 +126,7 @@ class Recorder:
         "_logs",
         "_metrics",
         "_projector",
+        "_published",
         "_sinks",
         "anchor",
         "content",
@@ -147,10 +147,11 @@ class Recorder:
         self.content = settings.policy()
         self.listening = False
         self.root: Handle
-        self._projector: SpanProjector | None = None
+        self._projector: SpanProjector
         self._logs: LogWriter | None = None
         self._metrics: MetricRecorder | None = None
         self._sinks: tuple[Callable[[Entry], None], ...] = settings.log_sinks if settings.enabled else ()
+        self._published = False
 
     def begin(
         self,
@@ -172,7 +173,8 @@ class Recorder:
             from loopspan.telemetry._metrics import MetricRecorder
 
             self._metrics = MetricRecorder(instruments, event(None).agent)
-        self.listening = recording or bool(self._sinks or self._logs or self._metrics)
+        self._published = bool(self._sinks or self._logs or self._metrics)
+        self.listening = recording or self._published
         self.add(event(self.root.span), self.root, self.root.start)
 
     def _accept(self, event: e.Event) -> int:
@@ -196,8 +198,9 @@ class Recorder:
             seq, time = self._accept(event), self.anchor.now()
             if not self.listening:
                 return self.root
-            handle = self._project("open", event, seq, time, place) or self.root
-            self._publish(event, seq, time, handle)
+            handle = self._project(self._projector.open, event, seq, time, place) or self.root
+            if self._published:
+                self._publish(event, seq, time, handle)
         return handle
 
     def add(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
@@ -206,8 +209,9 @@ class Recorder:
             seq = self._accept(event)
             if self.listening:
                 time = self.anchor.now() if time is None else time
-                self._project("add", event, seq, time, handle)
-                self._publish(event, seq, time, handle)
+                self._project(self._projector.add, event, seq, time, handle)
+                if self._published:
+                    self._publish(event, seq, time, handle)
 
     def end(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
         """Record `event` and end the span that it closes."""
@@ -215,22 +219,22 @@ class Recorder:
             seq = self._accept(event)
             if self.listening:
                 time = self.anchor.now() if time is None else time
-                self._project("end", event, seq, time, handle)
-                self._publish(event, seq, time, handle)
+                self._project(self._projector.end, event, seq, time, handle)
+                if self._published:
+                    self._publish(event, seq, time, handle)
 
     def instant(self, event: e.Event, place: Place) -> None:
         """Record `event` and the whole span that it stands for."""
         with self.lock:
             seq, time = self._accept(event), self.anchor.now()
             if self.listening:
-                handle = self._project("instant", event, seq, time, place) or self.root
-                self._publish(event, seq, time, handle)
+                handle = self._project(self._projector.instant, event, seq, time, place) or self.root
+                if self._published:
+                    self._publish(event, seq, time, handle)
 
-    def _project(self, verb: str, event: e.Event, seq: int, time: int, where: Any) -> Any:
-        if self._projector is None:
-            return None
+    def _project(self, verb: Callable[..., Any], event: e.Event, seq: int, time: int, where: Any) -> Any:
         try:
-            return getattr(self._projector, verb)(event, seq, time, where)
+            return verb(event, seq, time, where)
         except Exception as error:  # noqa: BLE001  # whatever a processor raises stays here
             _guard.fault("the span pipeline", error)
             return None
@@ -249,10 +253,10 @@ class Recorder:
         context = handle.span.get_span_context()
         parent = getattr(handle.span, "parent", None)
         parent_id = None if parent is None else parent.span_id
-        return Entry(self.run_id, seq, time, event, context.trace_id, context.span_id, parent_id)
+        return Entry(self.run_id, seq, time, _journal.kept(event), context.trace_id, context.span_id, parent_id)
 
     def disown(self) -> None:
         """Record nothing any more, in a forked child."""
         self.lock = threading.RLock()
         self.listening = False
-        self._projector, self._logs, self._metrics, self._sinks = None, None, None, ()
+        self._logs, self._metrics, self._sinks = None, None, ()

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+# Not at the first export: these execute text, and when that happens at exit CPython forgets that it was a Ctrl-C.
+from google.protobuf.json_format import MessageToDict
 from opentelemetry import metrics, trace
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -55,8 +58,6 @@ class FileSpanExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """One line for these spans; a line is written whole or the export has failed."""
-        from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-
         line = otlp_json(encode_spans(spans)) + "\n"
         try:
             with self._lock, self._path.open("a", encoding="utf-8") as file:
@@ -69,8 +70,6 @@ class FileSpanExporter(SpanExporter):
 
 def otlp_json(request: Any) -> str:
     """An OTLP request as JSON text; ids are hexadecimal there, not base64 as elsewhere in protobuf's JSON."""
-    from google.protobuf.json_format import MessageToDict
-
     tree = MessageToDict(request, use_integers_for_enums=True)
     originals = [span for rs in request.resource_spans for ss in rs.scope_spans for span in ss.spans]
     copies = [span for rs in tree.get("resourceSpans", ()) for ss in rs["scopeSpans"] for span in ss["spans"]]

@@ -6,16 +6,17 @@ the suspended run has its decision. When all that is left is held, the run suspe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
 from lifecycle import facts
 from loopspan import events as e
-from loopspan.lifecycle import StopReason
+from loopspan.lifecycle import StopReason, SuspendReason
 
 FREE = [reason for reason in StopReason if reason is not StopReason.UNRESOLVED_SIDE_EFFECT]
 EFFECTS = (None, None, "read_only", "idempotent", "keyed", "reconcilable", "unsafe")
+GRAVITY = list(SuspendReason)
 
 
 @dataclass
@@ -27,30 +28,31 @@ class Held:
 
 
 Events = Iterator[e.Event | Held]
+Answer = Generator[e.Event | Held, None, bool]
 
 
-@dataclass
+@dataclass(eq=False)
 class Call:
     """One logical call, and what has become of it."""
 
-    random: Random
     run: Run
     which: facts.Call
     effect: str | None
-    subagent: bool
     budget: int
     asks: bool
+    subagent: bool
     attempt: int = 0
+    inside: bool = False
     unknown: bool = False
+    settled: str | None = None
     outcome: str = "ok"
-    approval: int = 0
-    approved: bool | None = None
+    request: int = 0
+    said: str | None = None
     rechecked: bool = False
     open: bool = False
-    settled: str | None = None
 
     def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
+        return self.run.random.random() < probability
 
     def opening(self) -> e.Event:
         self.open = True
@@ -67,89 +69,97 @@ class Call:
         """From the proposal to the end."""
         yield self.opening()
         if self.chance(0.15):
-            yield self.random.choice([facts.rejected(self.which), facts.not_permitted(self.which)])
+            yield self.run.random.choice([facts.rejected(self.which), facts.not_permitted(self.which)])
             self.outcome = "rejected"
         elif (yield from self._approved()):
             yield from self._attempts()
         yield self.closing(self.outcome)
+        if self.outcome == "failed" and self.effect != "unsafe" and not self.asks and self.chance(0.3):
+            yield self.opening()
+            yield from self._attempts()
+            yield self.closing(self.outcome)
 
     # approval
 
     @property
     def approval_id(self) -> str:
-        return f"{self.which['call_id']}/{self.approval}"
+        return f"{self.which['call_id']}/{self.request}"
 
-    def _approved(self) -> Iterator[e.Event | Held]:
+    @property
+    def waits_for_person(self) -> bool:
+        return self.request > 0 and self.said is None
+
+    def _approved(self) -> Answer:
         while self.asks and not self.rechecked:
-            yield self._request()
+            self.request += 1
+            self.said = None
+            yield facts.asked(self.which, self.approval_id, digest="d")
             if self.chance(0.5):
-                yield from self.decision()
+                yield from self.heard()
             else:
-                yield Held(lambda: self.approved is not None, "pending_approval")
-            if self.approved is False:
-                yield from self._refused()
+                yield Held(lambda: self.said is not None, "pending_approval")
+            if self.said == "no":
+                yield facts.denied(self.which, self.approval_id)
+            if self.said != "yes":
+                self.outcome = "denied" if self.said == "no" else "expired"
                 return False
-            if not self.rechecked or self.chance(0.2):
-                yield from self._recheck()
+            yield from self._looked_at_again()
         return True
 
-    def _request(self) -> e.Event:
-        self.approval += 1
-        self.approved, self.rechecked = None, False
-        return facts.asked(self.which, self.approval_id, digest="d")
+    def heard(self) -> Iterator[e.Event]:
+        """What a person says, if they do in time."""
+        self.said = self.run.random.choice(["yes", "yes", "yes", "no", "nothing"])
+        if self.said == "nothing":
+            yield facts.expired(self.which, self.approval_id)
+        else:
+            yield facts.decided(self.which, self.said == "yes", self.approval_id)
 
-    def decision(self) -> Iterator[e.Event]:
-        """What a person says."""
-        self.approved = self.chance(0.7)
-        yield facts.decided(self.which, self.approved, self.approval_id)
-
-    def _recheck(self) -> Iterator[e.Event]:
+    def _looked_at_again(self) -> Iterator[e.Event]:
         changed = self.chance(0.2)
         self.rechecked = not changed
         yield facts.rechecked(self.which, "resource" if changed else "ok", self.approval_id)
         if changed:
             yield facts.superseded(self.which, self.approval_id)
 
-    def _refused(self) -> Iterator[e.Event]:
-        self.outcome = "denied"
-        yield facts.denied(self.which, self.approval_id)
-
     # attempts
 
-    def _attempts(self) -> Iterator[e.Event | Held]:
-        spent = 0
-        while True:
-            yield from self._cleared()
-            self.attempt += 1
-            yield self._entry()
-            spent += 1
-            end = self._end()
-            yield end
-            yield e.ToolSpanClosed(**self.which, attempt=self.attempt, outcome="over")
-            if end.name == "tool_succeeded":
+    def _attempts(self) -> Events:
+        for left in reversed(range(self.budget)):
+            while not (yield from self._attempt()):
+                pass
+            if self.outcome == "ok" or self.settled == "given up" or not left:
                 return
-            if end.name == "unknown_side_effect":
-                yield from self._settle()
-                if self.settled == "committed":
-                    yield facts.reused(self.which)
-                    return
-            elif self.effect == "unsafe":
-                return
-            if self.settled == "given up" or spent >= self.budget or (self.chance(0.3) and self.settled != "same_key"):
+            if self.settled is None and (self.effect == "unsafe" or self.chance(0.3)):
                 return
 
-    def _cleared(self) -> Iterator[Held | e.Event]:
-        """Wait until nothing else is unknown, and until what was approved is looked at anew."""
-        while self.effect != "read_only" and self.run.unknown_beside(self):
-            yield Held(lambda: not self.run.unknown_beside(self))
-        if self.asks and not self.rechecked:
-            self.rechecked = True
-            yield facts.rechecked(self.which, "ok", self.approval_id)
-
-    def _entry(self) -> e.Event:
-        key = "k" if self.effect == "keyed" else None
+    def _attempt(self) -> Answer:
+        """One entry; False for one that a suspended sub-agent cut short."""
+        yield from self._cleared()
+        self.attempt += 1
         self.settled, self.unknown = None, False
-        return facts.entered(self.which, self.attempt, key_digest=key, digest="d")
+        yield facts.entered(self.which, self.attempt, key_digest="k" if self.effect == "keyed" else None, digest="d")
+        if self.subagent and self.chance(0.4):
+            self.inside = True
+            yield Held(lambda: not self.inside, self.run.random.choice(GRAVITY))
+            return False
+        yield self._end()
+        yield e.ToolSpanClosed(**self.which, attempt=self.attempt, outcome="over")
+        if self.unknown:
+            yield from self._settle()
+        if self.settled == "committed":
+            yield facts.reused(self.which)
+        return True
+
+    def _cleared(self) -> Events:
+        """Nothing else is unknown, and what was approved is looked at anew; then the body is entered at once."""
+        while True:
+            if self.asks and not self.rechecked:
+                self.rechecked = True
+                yield facts.rechecked(self.which, "ok", self.approval_id)
+            elif self.effect != "read_only" and self.run.unknown_beside(self):
+                yield Held(lambda: not self.run.unknown_beside(self))
+            else:
+                return
 
     def _end(self) -> e.Event:
         strict = self.effect in ("keyed", "reconcilable", "unsafe") or (self.effect is None and self.run.durable)
@@ -158,13 +168,13 @@ class Call:
             return facts.unknown(self.which, self.attempt)
         if self.chance(0.5):
             self.outcome = "failed"
-            return facts.failed(self.which, self.attempt, self.random.choice(["failed", "timeout", "cancelled"]))
+            return facts.failed(self.which, self.attempt, self.run.random.choice(["failed", "timeout", "cancelled"]))
         self.outcome = "ok"
         return facts.succeeded(self.which, self.attempt)
 
     # unknown effects
 
-    def _settle(self) -> Iterator[e.Event | Held]:
+    def _settle(self) -> Events:
         if self.chance(0.5):
             yield Held(lambda: self.settled is not None, "unknown_side_effect")
         else:
@@ -172,32 +182,35 @@ class Call:
 
     def truth(self) -> Iterator[e.Event]:
         """The remote side is asked, then a person."""
-        yield facts.inquired(self.which, self.attempt)
-        if self.effect == "keyed" and self.chance(0.5):
-            self.settled = "same_key"
-            yield facts.resolved(self.which, "same_key", self.attempt)
-        elif self.chance(0.6):
-            yield from self._known(facts.resolved)
-        else:
-            yield facts.unresolved(self.which, self.attempt)
-            yield facts.person_needed(self.which, self.attempt)
-            yield from self.person()
+        if self.effect in ("keyed", "reconcilable"):
+            yield facts.inquired(self.which, self.attempt)
+            if self.effect == "keyed" and self.chance(0.5):
+                self.settled = "same_key"
+                yield facts.resolved(self.which, "same_key", self.attempt)
+            elif self.chance(0.6):
+                yield self._known(facts.resolved)
+            else:
+                yield facts.unresolved(self.which, self.attempt)
+        if self.settled is None:
+            yield from self._person()
 
-    def person(self) -> Iterator[e.Event]:
+    def _person(self) -> Iterator[e.Event]:
         """A person says what happened, or gives up."""
-        if self.run.needs_person(self):
+        yield facts.person_needed(self.which, self.attempt)
+        if self.run.suspended == "unknown_side_effect":
+            self.run.suspended = "manual_intervention"
             yield facts.suspended("manual_intervention")
         if self.chance(0.2):
             self.settled = "given up"
             yield facts.person_said(self.which, "abandoned", self.attempt)
         else:
-            yield from self._known(facts.person_said)
+            yield self._known(facts.person_said)
 
-    def _known(self, said: Callable[..., e.Event]) -> Iterator[e.Event]:
-        self.settled = self.random.choice(["committed", "not_committed"])
+    def _known(self, said: Callable[[facts.Call, str, int], e.Event]) -> e.Event:
+        self.settled = self.run.random.choice(["committed", "not_committed"])
         self.unknown, self.rechecked = False, False
         self.outcome = "ok" if self.settled == "committed" else "failed"
-        yield said(self.which, self.settled, self.attempt)
+        return said(self.which, self.settled, self.attempt)
 
 
 @dataclass
@@ -207,16 +220,13 @@ class Run:
     random: Random
     durable: bool = False
     calls: list[Call] = field(default_factory=list)
+    parked: list[Call] = field(default_factory=list)
     suspended: str | None = None
-    fence: int = 0
+    closed: bool = False
+    periods: int = 1
 
     def unknown_beside(self, call: Call) -> bool:
         return any(other.unknown for other in self.calls if other is not call)
-
-    def needs_person(self, call: Call) -> bool:
-        """Whether a suspended run becomes graver by what `call` has met."""
-        graver, self.suspended = self.suspended == "unknown_side_effect", self.suspended and "manual_intervention"
-        return graver
 
     def events(self) -> Iterator[e.Event]:
         """From the start to the close."""
@@ -226,112 +236,103 @@ class Run:
             yield facts.step(number)
             yield e.ModelRequested(step=number, request_id="r", attempt=1, operation="chat")
             self.calls = [self._call(index, number) for index in range(self.random.randint(0, 3))]
-            if not (yield from self._together()):
+            yield from self._together()
+            if self.closed:
                 return
             yield e.StepClosed(step=number, outcome="ok")
         yield facts.closed(self.random.choice(FREE))
 
     def _call(self, index: int, step: int) -> Call:
-        random = self.random
-        return Call(
-            random,
-            self,
-            facts.call(index, step),
-            random.choice(EFFECTS),
-            random.random() < 0.1,
-            random.randint(1, 3),
-            random.random() < 0.3,
-        )
+        pick = self.random
+        asks, subagent = pick.random() < 0.3, pick.random() < 0.1
+        return Call(self, facts.call(index, step), pick.choice(EFFECTS), pick.randint(1, 3), asks, subagent)
 
     def _together(self) -> Iterator[e.Event]:
-        """All calls of a step at once; False where the run is closed meanwhile."""
-        going: dict[int, Events] = {index: call.events() for index, call in enumerate(self.calls)}
-        held: dict[int, Held] = {}
-        while going:
-            ready = [index for index in going if index not in held or held[index].until()]
+        """All calls of a step at once."""
+        going = {call.which["call_id"]: call.events() for call in self.calls}
+        held: dict[str, Held] = {}
+        while going and not self.closed:
+            ready = [name for name in going if name not in held or held[name].until()]
             if not ready:
-                if not (yield from self._wait([held[index] for index in going])):
-                    return False
+                yield from self._wait([one.wait for one in held.values() if one.wait])
                 continue
-            index = self.random.choice(ready)
-            held.pop(index, None)
-            try:
-                item = next(going[index])
-            except StopIteration:
-                del going[index]
-                continue
-            if isinstance(item, Held):
-                held[index] = item
+            name = self.random.choice(ready)
+            held.pop(name, None)
+            item = next(going[name], None)
+            if item is None:
+                del going[name]
+            elif isinstance(item, Held):
+                held[name] = item
             else:
                 yield item
-        if any(call.unknown for call in self.calls):
-            yield facts.given_up()
-            return False
-        return True
+        if not self.closed and any(call.unknown for call in self.calls):
+            yield from self._close(facts.given_up())
+
+    def _close(self, event: e.Event) -> Iterator[e.Event]:
+        self.closed = True
+        yield event
 
     # suspension
 
-    def _wait(self, held: list[Held]) -> Iterator[e.Event]:
-        """Suspend, let the world decide, resume; False where the run is closed instead."""
-        waits = [one.wait for one in held if one.wait]
+    def _wait(self, waits: list[str]) -> Iterator[e.Event]:
+        """Suspend, let the world decide, then resume or close."""
+        given_up = any(call.settled == "given up" for call in self.calls)
         if not waits:
-            yield facts.given_up()
-            return False
-        if "pending_approval" in waits:
+            yield from self._close(facts.given_up())
+            return
+        self.suspended = GRAVITY[-1] if given_up else max(waits, key=GRAVITY.index)
+        if self.suspended == "pending_approval":
             yield facts.checkpoint()
-        reason = "unknown_side_effect" if any(call.unknown and call.settled is None for call in self.calls) else "pending_approval"
-        abandoned = any(call.settled == "given up" for call in self.calls)
-        self.suspended = "manual_intervention" if abandoned else reason
         yield facts.suspended(self.suspended)
-        return (yield from self._decided())
-
-    def _decided(self) -> Iterator[e.Event]:
         yield from self._parked()
         for call in self.calls:
-            call.rechecked = False
             if call.unknown and call.settled is None:
                 yield from call.truth()
         if any(call.settled == "given up" for call in self.calls):
-            yield facts.given_up()
-            return False
-        waiting = [call for call in self.calls if call.approval and call.approved is None]
-        if waiting and self.random.random() < 0.1:
-            yield facts.cancel()
-            if not any(call.unknown for call in self.calls):
-                yield facts.closed("cancelled", stop_detail="requested")
-                return False
-        yield from self._heard(waiting)
-        yield from self._resumed()
-        return True
+            yield from self._close(facts.given_up())
+        else:
+            yield from self._decided([call for call in self.calls if call.waits_for_person])
 
     def _parked(self) -> Iterator[e.Event]:
+        """The spans that the suspension cuts."""
         for call in self.calls:
-            if call.open:
-                yield call.closing("suspended")
+            call.rechecked = False
+            if call.inside:
+                call.inside = False
+                yield facts.failed(call.which, call.attempt, "suspended")
+        self.parked = [call for call in self.calls if call.open]
+        for call in self.parked:
+            yield call.closing("suspended")
         yield e.StepClosed(step=self.calls[0].which["step"], outcome="suspended")
 
-    def _heard(self, waiting: list[Call]) -> Iterator[e.Event]:
-        """At least one decision, the others perhaps later."""
+    def _decided(self, waiting: list[Call]) -> Iterator[e.Event]:
+        if self.random.random() < 0.1 and not any(call.unknown for call in self.calls):
+            yield facts.cancel()
+            yield from self._close(facts.closed("cancelled", stop_detail="requested"))
+            return
         for index, call in enumerate(waiting):
-            if index == 0 or self.random.random() < 0.5:
-                yield from call.decision()
-                yield facts.rechecked(call.which, "ok", call.approval_id)
+            if index and self.random.random() < 0.5:
+                continue
+            yield from call.heard()
+            if call.said != "nothing":
                 call.rechecked = True
+                yield facts.rechecked(call.which, "ok", call.approval_id)
+        expired = any(call.said == "nothing" for call in waiting)
+        if expired and self.random.random() < 0.3 and not any(call.unknown for call in self.calls):
+            yield from self._close(facts.closed("approval_expired"))
+        else:
+            yield from self._resumed()
 
     def _resumed(self) -> Iterator[e.Event]:
         self.suspended = None
-        self.fence += 1
-        yield facts.owner(self.fence)
+        self.periods += 1
+        yield facts.owner(self.periods)
         yield facts.resumed()
         yield facts.step(self.calls[0].which["step"])
-        for call in self.calls:
-            if not call.open and self._unfinished(call):
-                yield call.opening()
-
-    def _unfinished(self, call: Call) -> bool:
-        return call in self.parked
+        for call in self.parked:
+            yield call.opening()
 
 
-def legal_run(random: Random) -> Iterator[e.Event]:
+def legal_run(random: Random) -> list[e.Event]:
     """The events of one run."""
-    return Run(random).events()
+    return list(Run(random).events())

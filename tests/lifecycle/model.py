@@ -92,6 +92,7 @@ class Model:
         self.step = 0
         self.calls: dict[tuple[int, str, int], Called] = {}
         self.waiting: list[Called] = []
+        self.heard = False
 
     def accept(self, event: Event) -> None:
         """`event` is on record."""
@@ -141,6 +142,7 @@ class Model:
         holds(event.reason != "pending_approval" or self.checkpoint, "the approval is in a checkpoint")
         holds(all(call.subagent for call in self.calls.values() if call.inside), "no other attempt is in flight")
         self.lifecycle, self.suspend_reason = "suspended", event.reason
+        self.heard = again and self.heard
         self.waiting = [call for call in self.calls.values() if call.waits or (again and call in self.waiting)]
         for call in self.calls.values():
             if call.asked is not None:
@@ -152,9 +154,7 @@ class Model:
         holds(not any(call.unknown and not call.resend for call in calls), "nothing is unknown at a resume")
         holds(not any(call.inside for call in calls), "no body outlives a suspension")
         if self.suspend_reason == "pending_approval":
-            asked = [call.asked for call in self.waiting if call.asked is not None]
-            over = any(one.over or one.found is not None for one in asked)
-            holds(over or any(call.child_waits for call in calls), "one of the waits is over at a resume")
+            holds(self.heard or any(call.child_waits for call in calls), "one of the waits is over at a resume")
         self.lifecycle, self.suspend_reason, self.checkpoint = "running", None, False
 
     def on_run_trace_closed(self, event: Any) -> None:
@@ -260,7 +260,8 @@ class Model:
         holds(call.budget is None or call.entries < call.budget, "attempts <= budget")
         holds(event.attempt == call.last + 1 if call.last else event.attempt > 0, "attempts are numbered 1..n")
         holds(not call.last or call.keys == {event.key_digest}, "one key per call")
-        holds(not call.last or call.effect != "unsafe" or call.cleared, "unsafe is never repeated")
+        again = call.effect == "unsafe" and call.last > 0 and not call.child_waits
+        holds(not again or call.cleared, "unsafe is never repeated")
 
     @staticmethod
     def _approved(call: Called, event: Any) -> None:
@@ -313,6 +314,7 @@ class Model:
         holds(asked is not None and asked.id == event.approval_id, f"{event.name} of a request that was not made")
         assert asked is not None
         holds(not asked.over, "what is over stays over")
+        self.heard |= call in self.waiting and event.name != "approval_decision_received"
         return call, asked
 
     def on_approval_decision_received(self, event: Any) -> None:

@@ -90,7 +90,7 @@ PROPOSALS = [
         "whoever repeats a closed call has a new budget",
         (*of("keyed", max_attempts=1), entered(), failed(), call_closed(outcome="failed"), opened(max_attempts=1)),
         entered(attempt=2),
-        call={"attempts": 2, "max_attempts": 2},
+        call={"attempts": 2, "entries": 1},
     ),
     Accepted("a call is suspended", CHILD_WAITS, call_closed(TWO, outcome="suspended"), call={"parked": True}),
     Accepted("an unknown call stays on record", UNKNOWN, call_closed(outcome="unknown"), call={"parked": True}),

@@ -12,7 +12,7 @@ from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
 from loopspan._scopes.call import ToolCall, Verdict
 from loopspan._scopes.calling import Body, run_body
 from loopspan._scopes.commands import Flow, Outcome
-from loopspan._scopes.context import Scope, active_scope
+from loopspan._scopes.context import Scope, active_scope, current_scope
 from loopspan._scopes.options import ToolOptions
 from loopspan._scopes.quiet import call_quietly, plain_tool
 from loopspan.errors import ConfigurationError, NoActiveRun, ValidationRejected
@@ -33,7 +33,10 @@ class Tool:
         self._plain = plain_tool(options)
 
     def need_run(self) -> None:
-        """Raise NoActiveRun where the tool must not run outside of one; warn where it may."""
+        """Raise NoActiveRun, or RunClosed, where the tool must not run outside of one; warn where it may."""
+        over = current_scope()
+        if over is not None and (self.options.guarded or self.options.affects):
+            over.run.check()
         if self.options.guarded:
             raise NoActiveRun(f"tool {self.options.name!r} has a permission or an approval: call it inside of a run")
         outside(f"tool {self.options.name!r}")
@@ -224,6 +227,9 @@ class tool_call:  # noqa: N801  # used as a function: `with loopspan.tool_call(.
     def __enter__(self) -> BlockCall:
         scope = active_scope()
         if scope is None:
+            over = current_scope()
+            if over is not None:
+                over.run.check()
             raise NoActiveRun(f"with tool_call({self._options.name!r}): a block needs a run around it (agent_loop)")
         self._call = BlockCall(scope, self._options, self._arguments, self._call_id)
         self._saved = self._call.enter()

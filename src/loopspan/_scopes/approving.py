@@ -59,6 +59,7 @@ class _Asked:
         self.call = call
         self.policy = policy
         self.id = _clock.new_id()
+        self.digest = _redact.digest(canonical(arguments))
         self.resource = _resource(policy, arguments)
         self.wait_s = seconds(policy.expires_in, "expires_in") or 0.0
         self.requested_at = call.run.recorder.anchor.now()
@@ -175,7 +176,7 @@ def _recheck(asked: _Asked, arguments: Mapping[str, Any]) -> tuple[Refusal, bool
 
 
 def _changed(asked: _Asked, arguments: Mapping[str, Any]) -> str | None:
-    if asked.call.digest != _redact.digest(canonical(arguments)):
+    if asked.digest != _redact.digest(canonical(arguments)):
         return "arguments"
     if asked.resource != _resource(asked.policy, arguments):
         return "resource"

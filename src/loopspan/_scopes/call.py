@@ -231,11 +231,12 @@ class ToolCall(Scope):
 class ToolAttempt(Scope):
     """One entry into a tool's body."""
 
-    __slots__ = ("_open", "_saved", "call", "number")
+    __slots__ = ("_judgement", "_open", "_saved", "call", "number")
 
     def __init__(self, call: ToolCall, backoff: float | None = None) -> None:
         super().__init__(call.run, call)
         self.call = call
+        self._judgement: Verdict | None = None
         self._open = True
         run = call.run
         with run.recorder.lock:
@@ -257,12 +258,12 @@ class ToolAttempt(Scope):
         return call.run.recorder.open(event, call.place())
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """Record what the attempt came to, not yet its end."""
+        """Record what the attempt came to, once; not yet its end."""
         call, recorder = self.call, self.call.run.recorder
         with recorder.lock:
-            if not self._open:
-                return call.verdict or Verdict("cancelled")
-            verdict = call.verdict = self._verdict(outcome)
+            if not self._open or self._judgement is not None:
+                return self._judgement or call.verdict or Verdict("cancelled")
+            verdict = self._judgement = call.verdict = self._verdict(outcome)
             if not call.quiet:
                 recorder.add(self._judged(verdict, outcome.error), self.handle)
         return verdict

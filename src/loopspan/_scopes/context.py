@@ -122,7 +122,8 @@ def current_step() -> Step:
 
     Raises NoActiveRun outside of a run, or before its first step.
     """
-    step = current_run().steps_.current
+    steps = current_run().steps_
+    step = steps.deferred or steps.current
     if step is None:
         raise NoActiveRun("no step is open: a model request, a tool call or run.steps() opens one")
     return step

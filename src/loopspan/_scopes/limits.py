@@ -90,7 +90,7 @@ class Limits:
 
     def can_retry(self, retry: Retry | None, attempts: int, error: BaseException | None) -> bool:
         """Whether the error, the attempts and the run's retry budget allow another attempt."""
-        if retry is None or not isinstance(error, retry.on) or attempts >= retry.max_attempts:
+        if retry is None or not isinstance(error, retry.on) or attempts >= retry.max_attempts or self._run.is_closed:
             return False
         budget = self.options.retry_budget
         return budget is None or self.retries < budget

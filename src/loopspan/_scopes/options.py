@@ -140,6 +140,11 @@ class ToolOptions:
         return self.approval is not None or self.permission is not None
 
     @property
+    def affects(self) -> bool:
+        """Whether an effect is declared that must not happen outside of the record of its run."""
+        return self.effect not in (None, Effect.READ_ONLY)
+
+    @property
     def outlives_failure(self) -> bool:
         """Whether an error leaves the effect unknown (lifecycle.md, *Effects*)."""
         return self.effect in (Effect.KEYED, Effect.RECONCILABLE, Effect.UNSAFE)

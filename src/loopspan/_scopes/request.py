@@ -10,7 +10,7 @@ from loopspan import events as e
 from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope
-from loopspan._scopes.options import RequestOptions
+from loopspan._scopes.options import RequestOptions, instance
 from loopspan._scopes.proposals import Proposal, snapshot
 from loopspan._scopes.reading import Reader
 from loopspan.errors import CallTimeout, ConfigurationError, RetryBudgetExhausted
@@ -205,7 +205,8 @@ class RequestAttempt(Scope):
         """
         if not isinstance(usage, Usage):
             raise ConfigurationError(f"request.observe_totals({usage!r}): give a loopspan.Usage with the totals so far")
-        self._totals = (usage, cost)
+        instance(cost, Cost, "request.observe_totals(cost)")
+        self._totals = (Usage.parse(usage) or usage, cost)
 
     def chunk(self, item: Any) -> None:
         """Read a streamed chunk."""
@@ -312,7 +313,7 @@ class RequestAttempt(Scope):
 
     def _observe(self, answer: Answer | None) -> bool:
         """Record what this attempt used, from its one source; False where nothing says it."""
-        usage = None if answer is None else answer.usage
+        usage = None if answer is None or answer.usage is None else Usage.parse(answer.usage)
         cost = None if answer is None else answer.cost
         source = "answer"
         if self._totals is not None:

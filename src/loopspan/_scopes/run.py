@@ -155,9 +155,7 @@ class Run(Scope):
         run is over.
         """
         if self.is_closed:
-            raise RunClosed(
-                f"run {self.run_id} is closed ({self.recorder.state.stop_reason})", event="stop", rule="closed"
-            )
+            raise self._over("stop", "decide before the loop is left")
         if reason not in list(StopReason):
             raise ConfigurationError(f"stop({reason!r}) is no stop reason: use one of {', '.join(StopReason)}")
         if reason == StopReason.SUCCESS and detail is not None:
@@ -180,11 +178,12 @@ class Run(Scope):
     def check(self) -> None:
         """Raise RunClosed or DeadlineExceeded where nothing may start any more."""
         if self.is_closed:
-            reason = self.recorder.state.stop_reason
-            raise RunClosed(
-                f"run {self.run_id} is closed ({reason}): nothing starts in it", event="check", rule="closed"
-            )
+            raise self._over("check", "nothing starts in it, start another run")
         self.limits.check()
+
+    def _over(self, event: str, way_out: str) -> RunClosed:
+        reason = self.recorder.state.stop_reason
+        return RunClosed(f"run {self.run_id} is closed ({reason}): {way_out}", event=event, rule="closed")
 
     def opened(self, scope: Scope) -> None:
         """A scope that must be closed before the run."""

@@ -9,6 +9,7 @@ from loopspan import _redact
 from loopspan import events as e
 from loopspan._scopes.context import Scope
 from loopspan._scopes.proposals import Proposals
+from loopspan.errors import ConfigurationError
 from loopspan.values import Answer
 
 if TYPE_CHECKING:
@@ -50,9 +51,12 @@ class Step(Scope):
         """Record that this step's answer was not understood, and return `feedback` unchanged.
 
         `raw` is the answer as it came, `feedback` what the model is told. The step's outcome is `parse_error`; nothing
-        is executed and the run goes on (seed of Terminus2).
+        is executed and the run goes on (seed of Terminus2). Raises RunClosed in a run that is over.
         """
-        self.run.steps_.ensure()
+        if not isinstance(feedback, str):
+            raise ConfigurationError(f"parse_error(feedback={feedback!r}): give the text that the model is told")
+        if not self.run.is_closed:
+            self.run.steps_.ensure()
         self.not_understood(raw, feedback)
         return feedback
 
@@ -79,7 +83,12 @@ class Step(Scope):
         recorder.add(e.ResponseParseError(step=self.number, model_name=_redact.name(model), **content), self.handle)
 
     def backfill(self, call: ToolCall, text: str) -> str:
-        """Record that the result of `call` goes into the next request, as `text`; returns `text` unchanged."""
+        """Record that the result of `call` goes into the next request, as `text`; returns `text` unchanged.
+
+        `call` is the handle: what `with tool_call(...) as call` or `current_tool_call()` gives.
+        """
+        if not isinstance(getattr(call, "step", None), Step):
+            raise ConfigurationError(f"backfill({call!r}): give the tool call itself, such as current_tool_call()")
         self.run.backfill.told(call)
         return text
 
@@ -128,7 +137,7 @@ class Steps(Iterator[Step]):
         return self
 
     def __next__(self) -> Step:
-        if self.run.decision is not None or self.run.is_closed:
+        if self.run.decision is not None and not self.run.is_closed:
             raise StopIteration
         self.run.check()
         if self.deferred is not None:

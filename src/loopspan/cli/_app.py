@@ -12,6 +12,7 @@ import typer
 
 import loopspan
 from loopspan.errors import LoopspanError
+from loopspan.trajectory import words
 
 CODES = "Exit codes: 0 fine, 1 nothing found or unreadable, 2 wrong usage."
 
@@ -92,12 +93,12 @@ def _code(arguments: Sequence[str] | None) -> int:
         return _failed(str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 1
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return code if isinstance(code, int) else 0
 
 
 def _failed(message: str, code: int = 1) -> int:
-    print(f"loopspan: {message}", file=sys.stderr)
+    print(f"loopspan: {words.safe(message, 1000)}", file=sys.stderr)
     return code

@@ -51,7 +51,7 @@ def show(log: RunLog, name: str, wanted: str | None, *, as_json: bool, svg: Path
     chosen = None if wanted is None else _chosen(log, name, wanted)
     shown = log.runs if chosen is None else [chosen]
     nodes = tree(log if chosen is None else chosen)
-    if svg is not None:
+    if svg is not None and nodes:
         from loopspan.cli import _colours
 
         svg.write_text(_colours.svg(nodes, f"loopspan show {Path(name).name}"), "utf-8")

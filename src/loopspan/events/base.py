@@ -72,8 +72,11 @@ def _written(cls: type[Event]) -> Callable[..., Event]:
 
 
 def compiled(head: str, body: list[str], names: dict[str, Any]) -> Callable[..., Any]:
-    """The function `head` with these lines, written out for one class as dataclasses write out `__init__`."""
-    exec("\n    ".join([f"def {head}:", *body]), names)
+    """The function `head` with these lines, written out for one class as dataclasses write out `__init__`.
+
+    Compiled before it is executed: CPython forgets that a process ends by Ctrl-C when text is executed at its exit.
+    """
+    exec(compile("\n    ".join([f"def {head}:", *body]), __name__, "exec"), names)
     made: Callable[..., Any] = names[head.partition("(")[0]]
     return made
 

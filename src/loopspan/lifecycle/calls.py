@@ -47,9 +47,8 @@ def _again(former: CallState | None, event: e.ToolCallOpened) -> CallState | Non
     """Who repeats a closed call has a new budget and is asked anew, but counts on, and what is bound stays bound."""
     if former is None:
         return None
-    allowed = None if event.max_attempts is None else former.attempts + event.max_attempts
     approval = former.approval if former.denied else None
-    return former._replace(max_attempts=allowed, approval=approval)
+    return former._replace(max_attempts=event.max_attempts, entries=0, approval=approval, child_waits=False)
 
 
 def call_closed(state: State, event: e.ToolCallClosed) -> Result:
@@ -126,6 +125,7 @@ def tool_started(state: State, event: e.ToolStarted) -> Result:
         return refusal
     started = call._replace(
         attempts=event.attempt,
+        entries=call.entries + 1,
         in_flight=True,
         unknown=False,
         resend=False,
@@ -167,13 +167,13 @@ def _may_repeat(call: CallState, event: e.ToolStarted) -> Refusal | None:
         return None if event.attempt > 0 else Refusal("attempt_number", "attempts are numbered from 1")
     if event.attempt != call.attempts + 1:
         return Refusal("attempt_number", f"attempt {event.attempt} of {call.tool!r}: the next is {call.attempts + 1}")
-    if call.max_attempts is not None and call.attempts >= call.max_attempts:
+    if call.max_attempts is not None and call.entries >= call.max_attempts:
         return Refusal(
             "attempt_budget", f"{call.tool!r} has used its attempts ({call.max_attempts}): raise Retry(max_attempts=)"
         )
     if event.key_digest != call.key_digest:
         return Refusal("another_key", f"{call.tool!r}: a retry uses the idempotency key of the first attempt")
-    if call.effect == Effect.UNSAFE and not call.settled:
+    if call.effect == Effect.UNSAFE and not (call.settled or call.child_waits):
         return Refusal("unsafe_retry", f"{call.tool!r} is unsafe, never repeated: could it be keyed or reconcilable?")
     return None
 
@@ -239,8 +239,7 @@ def _attempt_suspended(state: State, event: e.ToolFailed, call: CallState) -> Re
         return Refusal(
             "no_subagent", f"{call.tool!r}: only the body of tool(subagent=True) can be suspended: declare it"
         )
-    allowed = None if call.max_attempts is None else call.max_attempts + 1
-    return with_call(state, event, call._replace(in_flight=False, child_waits=True, max_attempts=allowed))
+    return with_call(state, event, call._replace(in_flight=False, child_waits=True, entries=call.entries - 1))
 
 
 def attempt_unknown(state: State, event: e.UnknownSideEffect) -> Result:

@@ -41,9 +41,10 @@ class Approval(NamedTuple):
 class CallState(NamedTuple):
     """What the rules need of a call.
 
-    `attempts` is the number of the last one. `parked`: its span is closed, it goes on in another period. `resend`: it
-    is unknown, to be sent again with the same key. `child_waits`: its last attempt ended with a sub-agent that is
-    suspended. `settled`: somebody said that the last attempt has had no effect. `waited`: the run was suspended for it.
+    `attempts` is the number of the last one; `entries` counts those of the budget. `parked`: its span is closed, it goes
+    on in another period. `resend`: it is unknown, to be sent again with the same key. `child_waits`: its last attempt
+    ended with a sub-agent that is suspended. `settled`: somebody said that the last attempt has had no effect. `waited`:
+    the run was suspended for it.
     """
 
     tool: str
@@ -54,6 +55,7 @@ class CallState(NamedTuple):
     refused: str | None = None
     approval: Approval | None = None
     attempts: int = 0
+    entries: int = 0
     in_flight: bool = False
     committed: bool = False
     unknown: bool = False

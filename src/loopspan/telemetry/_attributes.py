@@ -10,6 +10,7 @@ is left UNSET: success, a suspension, a cancel, a person's no.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from opentelemetry.trace import SpanKind
@@ -29,8 +30,7 @@ NOT_FAILED_RUNS = frozenset({"success", "cancelled"})
 class Opening(NamedTuple):
     """How an event starts a span."""
 
-    word: str
-    subject: Callable[[Any], str | None]
+    name: Callable[[Any], str]
     attributes: Callable[[Any], Attributes]
     kind: SpanKind = SpanKind.INTERNAL
 
@@ -55,12 +55,8 @@ def identity(run_id: str, event: e.RunStarted) -> Attributes:
     return own
 
 
-def _tool(event: Any) -> str | None:
-    return str(event.tool)
-
-
-def _nothing(event: Any) -> str | None:
-    return None
+def _with_tool(word: str) -> Callable[[Any], str]:
+    return lambda event: f"{word} {event.tool}"
 
 
 def _run_started(event: e.RunStarted) -> Attributes:
@@ -129,18 +125,20 @@ def _approval_requested(event: e.ApprovalRequested) -> Attributes:
 
 
 OPENS: Mapping[type[e.Event], Opening] = {
-    e.RunStarted: Opening(semconv.INVOKE_AGENT, lambda event: event.agent, _run_started),
-    e.StepStarted: Opening(semconv.STEP, _nothing, lambda event: {}),
-    e.ModelRequested: Opening(semconv.CHAT, lambda event: event.model, _model_requested, SpanKind.CLIENT),
-    e.ToolCallOpened: Opening(semconv.EXECUTE_TOOL, lambda event: event.tool if event.known else None, _call_opened),
-    e.ToolStarted: Opening(semconv.ATTEMPT, _tool, _tool_started),
-    e.ApprovalRequested: Opening(semconv.APPROVAL, _tool, _approval_requested),
-    e.ReconcileRequested: Opening(semconv.RECONCILE, _tool, lambda event: {semconv.TOOL_NAME: event.tool}),
+    e.RunStarted: Opening(lambda event: span_name(semconv.INVOKE_AGENT, event.agent), _run_started),
+    e.StepStarted: Opening(lambda event: semconv.STEP, lambda event: {}),
+    e.ModelRequested: Opening(lambda event: span_name(semconv.CHAT, event.model), _model_requested, SpanKind.CLIENT),
+    e.ToolCallOpened: Opening(
+        lambda event: span_name(semconv.EXECUTE_TOOL, event.tool if event.known else None), _call_opened
+    ),
+    e.ToolStarted: Opening(_with_tool(semconv.ATTEMPT), _tool_started),
+    e.ApprovalRequested: Opening(_with_tool(semconv.APPROVAL), _approval_requested),
+    e.ReconcileRequested: Opening(_with_tool(semconv.RECONCILE), lambda event: {semconv.TOOL_NAME: event.tool}),
 }
 
 
 def _totals(event: Any) -> Attributes:
-    own = {semconv.TOTAL_USAGE + name: value for name in _USAGE_FIELDS if (value := getattr(event, name)) is not None}
+    own: Attributes = {key: value for key, value in zip(_TOTALS, _used(event), strict=True) if value is not None}
     if event.usage_incomplete:
         own[semconv.TOTAL_INCOMPLETE] = True
     for amount in event.cost or ():
@@ -152,6 +150,15 @@ def _totals(event: Any) -> Attributes:
 
 
 _USAGE_FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+_TOTALS = tuple(semconv.TOTAL_USAGE + name for name in _USAGE_FIELDS)
+_USAGE = (
+    semconv.USAGE_INPUT,
+    semconv.USAGE_OUTPUT,
+    semconv.USAGE_CACHE_READ,
+    semconv.USAGE_CACHE_WRITE,
+    semconv.USAGE_REASONING,
+)
+_used = attrgetter(*_USAGE_FIELDS)
 
 
 def _run_closed(event: e.RunTraceClosed) -> Attributes:
@@ -229,18 +236,22 @@ def failed(event: Any) -> bool:
     return getattr(event, "outcome", None) in FAILED
 
 
-def _validated(outcome: str) -> Callable[[Any], Attributes]:
-    def attributes(event: Any) -> Attributes:
-        refused = None if outcome == "passed" else getattr(event, "rejection", event.name)
-        return given(
-            TOOL_NAME=event.tool,
-            VALIDATION_OUTCOME=outcome,
-            VALIDATION_STAGE=event.stage,
-            VALIDATION_REASON=getattr(event, "reason", None),
-            ERROR_TYPE=refused,
-        )
+def _passed(event: e.ValidationPassed) -> Attributes:
+    return {
+        semconv.TOOL_NAME: event.tool,
+        semconv.VALIDATION_OUTCOME: "passed",
+        semconv.VALIDATION_STAGE: event.stage,
+    }
 
-    return attributes
+
+def _rejected(event: Any) -> Attributes:
+    return given(
+        TOOL_NAME=event.tool,
+        VALIDATION_OUTCOME="rejected",
+        VALIDATION_STAGE=event.stage,
+        VALIDATION_REASON=event.reason,
+        ERROR_TYPE=getattr(event, "rejection", event.name),
+    )
 
 
 def _backfilled(outcome: str) -> Callable[[Any], Attributes]:
@@ -272,30 +283,22 @@ def _manual(event: e.ManualDecisionReceived) -> Attributes:
 
 
 INSTANT: Mapping[type[e.Event], Opening] = {
-    e.ValidationPassed: Opening(semconv.VALIDATE, _tool, _validated("passed")),
+    e.ValidationPassed: Opening(_with_tool(semconv.VALIDATE), _passed),
     e.ValidationRejected: Opening(
-        semconv.VALIDATE,
-        lambda event: None if event.rejection == "unknown_tool" else event.tool,
-        _validated("rejected"),
+        lambda event: span_name(semconv.VALIDATE, None if event.rejection == "unknown_tool" else event.tool), _rejected
     ),
-    e.PermissionDenied: Opening(semconv.VALIDATE, _tool, _validated("rejected")),
-    e.ToolResultBackfilled: Opening(semconv.BACKFILL, _tool, _backfilled("backfilled")),
-    e.BackfillMissing: Opening(semconv.BACKFILL, _tool, _backfilled("missing")),
-    e.ApprovalDecisionReceived: Opening(semconv.APPROVAL_WAIT, _tool, _decided),
-    e.ApprovalExpired: Opening(semconv.APPROVAL_WAIT, _tool, _expired),
-    e.HumanWait: Opening(semconv.APPROVAL_WAIT, lambda event: event.tool, _human_wait),
-    e.ManualDecisionReceived: Opening(semconv.MANUAL_INTERVENTION, _tool, _manual),
+    e.PermissionDenied: Opening(_with_tool(semconv.VALIDATE), _rejected),
+    e.ToolResultBackfilled: Opening(_with_tool(semconv.BACKFILL), _backfilled("backfilled")),
+    e.BackfillMissing: Opening(_with_tool(semconv.BACKFILL), _backfilled("missing")),
+    e.ApprovalDecisionReceived: Opening(_with_tool(semconv.APPROVAL_WAIT), _decided),
+    e.ApprovalExpired: Opening(_with_tool(semconv.APPROVAL_WAIT), _expired),
+    e.HumanWait: Opening(lambda event: span_name(semconv.APPROVAL_WAIT, event.tool), _human_wait),
+    e.ManualDecisionReceived: Opening(_with_tool(semconv.MANUAL_INTERVENTION), _manual),
 }
 
 
 def _usage(event: e.UsageObserved) -> Attributes:
-    return given(
-        USAGE_INPUT=event.input_tokens,
-        USAGE_OUTPUT=event.output_tokens,
-        USAGE_CACHE_READ=event.cache_read_tokens,
-        USAGE_CACHE_WRITE=event.cache_write_tokens,
-        USAGE_REASONING=event.reasoning_tokens,
-    )
+    return {key: value for key, value in zip(_USAGE, _used(event), strict=True) if value is not None}
 
 
 def _error(event: Any) -> Attributes:

@@ -17,7 +17,7 @@ def _writer(tracer: Tracer, root: Span) -> Writer:
     """The quickest way to write below `root`."""
     if not root.is_recording():
         return NullWriter(root)
-    fast = sys.modules.get("loopspan.telemetry._fast_span") or _load_fast()
+    fast = _load_fast()
     if fast is not None and fast.usable(tracer, root):
         made: Writer = fast.FastWriter(root, tracer)
         return made
@@ -48,8 +48,7 @@ class SpanProjector:
         """Start the run's root through the public API, live from its start; `event` itself is recorded after it."""
         opening = _attributes.OPENS[e.RunStarted]
         own = {**self._identity, **opening.attributes(event)}
-        name = _attributes.span_name(opening.word, event.agent)
-        span = tracer.start_span(name, place.context, opening.kind, own, links, start_time=time)
+        span = tracer.start_span(opening.name(event), place.context, opening.kind, own, links, start_time=time)
         self.writer = _writer(tracer, span)
         return Handle(span, own, time)
 
@@ -66,8 +65,7 @@ class SpanProjector:
         if step is not None:
             own[semconv.STEP_NUMBER] = step
         own.update(opening.attributes(event))
-        name = _attributes.span_name(opening.word, opening.subject(event))
-        return self.writer.start(name, opening.kind, place, own, start)
+        return self.writer.start(opening.name(event), opening.kind, place, own, start)
 
     def add(self, event: e.Event, seq: int, time: int, handle: Handle) -> None:
         """Put `event` on an open span."""

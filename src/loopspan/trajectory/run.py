@@ -26,7 +26,12 @@ class RunView(RunFacts):
         return export.summary(self)
 
     def to_json(self) -> str:
-        """The whole run as strict JSON text: times are nanoseconds since the epoch, amounts of money are text."""
+        """The whole run as strict JSON text.
+
+        What this class has, under the same names: ids, lifecycle and reasons, `steps` with their `requests` and
+        `tool_calls` and the `attempts` of both, `usage`, `cost`, `gaps`, `problems`, and `log` with the fields of every
+        event. Times are nanoseconds since the epoch, amounts of money are text. `version` is that of this form.
+        """
         return export.to_json(self)
 
     def __str__(self) -> str:

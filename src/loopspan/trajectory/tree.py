@@ -48,7 +48,7 @@ def _ordered(nodes: Iterable[Node]) -> list[Node]:
 def _run(run: RunView) -> Node:
     families = _Families(run)
     steps = [_step(step, families) for step in run.steps]
-    requests = [_request(request) for request in run.requests if request.step is None]
+    requests = [_request(request, families) for request in run.requests if request.step is None]
     calls = [_call(call, families) for call in run.tool_calls if call.step is None]
     loose = [_remark(entry) for entry in run.loose if _told(entry)]
     children = _ordered([*steps, *requests, *calls, *loose])
@@ -57,7 +57,7 @@ def _run(run: RunView) -> Node:
 
 
 class _Families:
-    """Which sub-agent belongs to which call or step: the one whose span is the parent of its root."""
+    """Which sub-agent belongs to which call, request or step: the one whose span is the parent of its root."""
 
     def __init__(self, run: RunView) -> None:
         self._children = list(run.children)
@@ -83,7 +83,7 @@ def _step(step: StepView, families: _Families) -> Node:
         words.warn(f"{step.unobserved} results without an id" if step.unobserved else None),
     )
     below = [_call(call, families) for call in step.tool_calls]
-    below += [_request(request) for request in step.requests]
+    below += [_request(request, families) for request in step.requests]
     below += [_remark(entry) for entry in step.log if _told(entry)]
     return Node(label, _ordered([*below, *families.below(step.log)]), _place(step))
 
@@ -96,7 +96,7 @@ def _place(part: Any) -> tuple[int, int]:
 # requests
 
 
-def _request(request: RequestView) -> Node:
+def _request(request: RequestView, families: _Families) -> Node:
     attempts = request.attempts
     label = line(
         words.title(request.operation or semconv.CHAT, request.model),
@@ -109,7 +109,7 @@ def _request(request: RequestView) -> Node:
         words.dim(", ".join(map(str, request.finish_reasons))),
         _only_error(attempts),
     )
-    return Node(label, _attempts(attempts), _place(request))
+    return Node(label, _ordered([*_attempts(attempts), *families.below(request.log)]), _place(request))
 
 
 def _unless_ok(outcome: str | None) -> words.Words | None:
@@ -245,4 +245,4 @@ def remarks(source: RunLog, shown: Sequence[RunView]) -> list[str]:
     told += [f"run {run.run_id}: its root span is not exported yet" for run in shown if run.root_pending]
     if source.foreign:
         told.append(f"{words.many(source.foreign, 'span')} of other instrumentations left out")
-    return told
+    return [words.safe(text, 400) for text in told]

@@ -27,7 +27,6 @@ _WARN = frozenset(
     "suspended cancelled parse_error pending running expired superseded not_committed denied max_steps timeout".split()
 )
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
-_LONGEST = 160
 
 
 def line(*pieces: Words | str | None) -> Line:
@@ -40,10 +39,10 @@ def plain(pieces: Iterable[Words]) -> str:
     return "  ".join(piece.text for piece in pieces)
 
 
-def safe(text: object) -> str:
+def safe(text: object, longest: int = 160) -> str:
     """Text from outside on one line: no control characters (they move a terminal's cursor), and of bounded length."""
     shown = _UNPRINTABLE.sub(" ", str(text)).strip()
-    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def title(*names: object) -> Words:

@@ -1,0 +1,106 @@
+"""Random walks of the rules against the invariants of lifecycle.md, and proof that a broken rule would be noticed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from lifecycle import facts
+from lifecycle.facts import fold
+from lifecycle.legal import legal_run
+from lifecycle.model import Broken
+from lifecycle.plausible import of_call, of_run
+from lifecycle.test_tables import rules
+from lifecycle.walk import FORMS, Walk, broken, explained, least, sequence
+from loopspan import events as e
+from loopspan.lifecycle import RULES, State, StopReason, approvals, calls, effects, runs
+
+pytestmark = pytest.mark.fuzz
+
+CI = 10_000
+
+
+def seeds() -> Iterator[int]:
+    """Ten thousand fixed ones; under `make fuzz` as many others as it asks for."""
+    wanted = settings.default.max_examples if settings.default else 0
+    if wanted <= CI:
+        return iter(range(CI))
+    start = Random().randrange(10**9)
+    return iter(range(start, start + wanted))
+
+
+def test_ten_thousand_random_sequences_break_no_invariant():
+    met: Counter[str] = Counter()
+    closed: Counter[str | None] = Counter()
+    for seed in seeds():
+        events = list(sequence(Random(seed)))
+        walk = Walk()
+        try:
+            walk.go(events)
+        except Broken:
+            pytest.fail(explained(seed, events))
+        if seed % 10 == 0:
+            assert walk.recorded() == walk.state, f"sequence {seed}: the written log gives another state"
+        met += walk.met
+        closed[walk.state.stop_reason] += 1
+    assert rules() - met.keys() == set(), "these rules were never broken"
+    assert e.VOCABULARY.keys() - met.keys() == set(), "these events were never accepted"
+    assert set(StopReason) - closed.keys() == set(), "no run closed like that"
+
+
+def test_runs_that_keep_to_the_rules_are_never_refused():
+    for seed in seeds():
+        events = legal_run(Random(seed))
+        assert fold(events).lifecycle == "closed", f"run {seed}"
+        assert broken(events) is None, f"run {seed}"
+        if seed % 1000 == CI // 4 - 1:
+            break
+
+
+CHOICES = st.sampled_from(range(60))
+
+
+class Lifecycle(RuleBasedStateMachine):
+    """What a program could record next, and what no program would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.walk = Walk()
+
+    @initialize(durable=st.booleans())
+    def start(self, durable: bool) -> None:
+        self.walk.take(facts.run(durable=durable))
+
+    @rule(number=st.integers(1, 2), choices=st.lists(CHOICES, min_size=1, max_size=8))
+    def a_call_goes_on(self, number: int, choices: list[int]) -> None:
+        for choice in choices:
+            events = of_call(self.walk.model, facts.call(number, max(1, self.walk.model.step)))
+            self.walk.take(events[choice % len(events)])
+
+    @rule(choice=CHOICES)
+    def the_run_goes_on(self, choice: int) -> None:
+        events = of_run(self.walk.model, late=len(self.walk.log) > 25)
+        self.walk.take(events[choice % len(events)])
+
+    @rule(form=st.sampled_from(FORMS), data=st.data())
+    def nonsense(self, form: Any, data: st.DataObject) -> None:
+        cls, pools = form
+        self.walk.take(cls(**{name: data.draw(st.sampled_from(pool)) for name, pool in pools}))
+
+    @invariant()
+    def the_state_is_what_the_log_says(self) -> None:
+        self.walk.model.agrees(self.walk.state)
+
+    def teardown(self) -> None:
+        assert fold(self.walk.log) == self.walk.state
+        assert self.walk.recorded() == self.walk.state
+
+
+TestLifecycle = Lifecycle.TestCase
