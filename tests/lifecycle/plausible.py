@@ -18,7 +18,10 @@ def of_call(model: Model, which: facts.Call) -> list[e.Event]:
     ends = [facts.call_closed(which, outcome) for outcome in ("failed", "suspended")]
     if call.unknown:
         return [*_settlings(which, call.last), *_entries(which, call), *ends]
-    return [*_approvals(which, call), *_refusals(which), *ends, *_entries(which, call)]
+    if call.refused or call.committed:
+        return ends
+    refusals = [facts.rejected(which), facts.not_permitted(which)] if not call.last else []
+    return [*_approvals(which, call), *refusals, *ends, *_entries(which, call)]
 
 
 def _openings(which: facts.Call, call: Called) -> list[e.Event]:
@@ -41,10 +44,6 @@ def _ends(which: facts.Call, attempt: int) -> list[e.Event]:
     outcomes = ("failed", "timeout", "suspended")
     unknown = facts.unknown(which, attempt)
     return [facts.succeeded(which, attempt), unknown, unknown, *(facts.failed(which, attempt, o) for o in outcomes)]
-
-
-def _refusals(which: facts.Call) -> list[e.Event]:
-    return [facts.rejected(which), facts.not_permitted(which), facts.reused(which)]
 
 
 def _approvals(which: facts.Call, call: Called) -> list[e.Event]:

@@ -15,8 +15,21 @@ from loopspan.values import End, Streamed
 if TYPE_CHECKING:
     from loopspan._scopes.run import Run
 
-REFUSALS = {"refusal": "refusal", "content_filter": "content_filter", "length": "length", "max_tokens": "length"}
-"""Finish reasons after which a returning loop has not succeeded, as stop details."""
+REFUSALS = {
+    "refusal": "refusal",
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+}
+"""Finish reasons of all providers, in lower case, after which a returning loop has not succeeded, as stop details."""
 
 class Ending(NamedTuple):
     """Why a run closes."""
@@ -71,6 +84,8 @@ def _raised(run: Run, error: BaseException) -> Ending:
         return Ending(StopReason.UNRESOLVED_SIDE_EFFECT, None, error)
     detail = cancel_detail(error)
     if detail is not None:
+        if run.decision is not None and run.decision.reason is StopReason.CANCELLED:
+            detail = run.decision.detail or detail  # somebody asked for it, and this is how it was done
         return Ending(StopReason.CANCELLED, detail, error)
     for leaf in _leaves(error):
         reason = getattr(leaf, "stop_reason", None) if isinstance(leaf, LoopspanError) else None

@@ -19,7 +19,7 @@ from opentelemetry.context import Context
 from loopspan import _clock
 from loopspan._scopes.commands import NOTHING, Command, Flow, Invoke, Outcome, Sleep
 from loopspan._scopes.context import Scope
-from loopspan._scopes.streams import StreamProxy, is_manager, is_stream
+from loopspan._scopes.streams import is_manager, is_stream, proxied
 from loopspan.values import Streamed
 
 
@@ -78,7 +78,7 @@ def _streamed(flow: Flow, command: Invoke, value: Any) -> Any:
     def finish(snapshot: Any, error: BaseException | None) -> None:
         _concluded(flow, Outcome(error=error) if error is not None else Outcome(snapshot))
 
-    return StreamProxy(value, command.scope, finish)
+    return proxied(value, command.scope, finish)
 
 
 def _perform(command: Command) -> Outcome:

@@ -33,7 +33,7 @@ def is_manager(value: Any) -> bool:
     return (hasattr(cls, "__enter__") or hasattr(cls, "__aenter__")) and not isinstance(value, io.IOBase)
 
 
-class StreamProxy:
+class _Proxy:
     """Stands for `inner` in all but its type's name."""
 
     def __init__(self, inner: Any, scope: Scope, finish: Finish) -> None:
@@ -62,7 +62,37 @@ class StreamProxy:
                 return _guard.contained("a stream's snapshot", getattr, self._self_inner, name)
         return None
 
-    # plain streams
+    def close(self) -> Any:
+        """Close the stream; what was not read is not read."""
+        try:
+            return self._self_inner.close()
+        finally:
+            self._self_end(GeneratorExit())
+
+    def _self_given(self, stream: Any) -> Any:
+        """The stream that a manager gives; it ends the scope, or the manager does."""
+        if not is_stream(stream):
+            return stream
+        given = proxied(stream, self._self_scope, lambda value, error: self._self_pass(value, error))
+        self._self_stream = given
+        return given
+
+    def _self_pass(self, value: Any, error: BaseException | None) -> None:
+        finish, self._self_finish = self._self_finish, None
+        if finish is not None:
+            finish(value, error)
+
+    def _self_left(self, error: BaseException | None) -> None:
+        stream = self.__dict__.get("_self_stream")
+        (stream or self)._self_end(error)
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_self_finish") is not None:
+            _guard.contained("the end of a stream", self._self_end, GeneratorExit())
+
+
+class _Plain(_Proxy):
+    """Stands for a stream or manager of a synchronous client."""
 
     def __iter__(self) -> Any:
         return self
@@ -82,33 +112,9 @@ class StreamProxy:
         self._self_scope.chunk(item)
         return item
 
-    def close(self) -> Any:
-        """Close the stream; what was not read is not read."""
-        try:
-            return self._self_inner.close()
-        finally:
-            self._self_end(GeneratorExit())
-
     def __enter__(self) -> Any:
         entered = self._self_inner.__enter__()
         return self if entered is self._self_inner else self._self_given(entered)
-
-    def _self_given(self, stream: Any) -> Any:
-        """The stream that a manager gives; it ends the scope, or the manager does."""
-        if not is_stream(stream):
-            return stream
-        given = StreamProxy(stream, self._self_scope, lambda value, error: self._self_pass(value, error))
-        self._self_stream = given
-        return given
-
-    def _self_pass(self, value: Any, error: BaseException | None) -> None:
-        finish, self._self_finish = self._self_finish, None
-        if finish is not None:
-            finish(value, error)
-
-    def _self_left(self, error: BaseException | None) -> None:
-        stream = self.__dict__.get("_self_stream")
-        (stream or self)._self_end(error)
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> Any:
         try:
@@ -116,7 +122,9 @@ class StreamProxy:
         finally:
             self._self_left(error)
 
-    # asynchronous streams
+
+class _Asynchronous(_Proxy):
+    """Stands for a stream or manager of an asynchronous client."""
 
     def __aiter__(self) -> Any:
         return self
@@ -153,6 +161,15 @@ class StreamProxy:
         finally:
             self._self_left(error)
 
-    def __del__(self) -> None:
-        if self.__dict__.get("_self_finish") is not None:
-            _guard.contained("the end of a stream", self._self_end, GeneratorExit())
+
+class _Both(_Plain, _Asynchronous):
+    """Stands for what can be read either way."""
+
+
+def proxied(inner: Any, scope: Scope, finish: Finish) -> Any:
+    """A proxy that is read in the ways in which `inner` is: who asks whether it is asynchronous is told the truth."""
+    cls = type(inner)
+    plain = hasattr(cls, "__next__") or hasattr(cls, "__enter__")
+    asynchronous = hasattr(cls, "__anext__") or hasattr(cls, "__aenter__")
+    chosen = _Both if plain and asynchronous else _Asynchronous if asynchronous else _Plain
+    return chosen(inner, scope, finish)

@@ -102,7 +102,8 @@ def _call_opened(event: e.ToolCallOpened) -> Attributes:
         own[semconv.ARGUMENTS_DIGEST] = event.digest
         own[semconv.ARGUMENTS_SIZE] = event.size
     if event.arguments is not None:
-        own[semconv.TOOL_ARGUMENTS] = _redact.to_json(event.arguments)
+        said = event.arguments
+        own[semconv.TOOL_ARGUMENTS] = said if isinstance(said, str) else _redact.to_json(said)
     return own
 
 
@@ -204,13 +205,12 @@ def _model_responded(event: e.ModelResponded) -> Attributes:
 
 
 def _model_failed(event: e.ModelFailed) -> Attributes:
-    return given(REQUEST_OUTCOME=event.outcome, ERROR_TYPE=event.error_type)
+    return {semconv.REQUEST_OUTCOME: event.outcome, **_error(event)}
 
 
 def _call_closed(event: e.ToolCallClosed) -> Attributes:
     own: Attributes = {semconv.TOOL_OUTCOME: event.outcome, semconv.TOOL_ATTEMPTS: event.attempts}
-    if event.error_type is not None:
-        own[semconv.ERROR_TYPE] = event.error_type
+    own.update(_error(event))
     return own
 
 
@@ -302,7 +302,10 @@ def _usage(event: e.UsageObserved) -> Attributes:
 
 
 def _error(event: Any) -> Attributes:
-    return given(ERROR_TYPE=event.error_type)
+    """The class of the error of a failure: whoever counts error.type counts no cancel and no person's no."""
+    if event.error_type is None or getattr(event, "outcome", "unknown") not in FAILED:
+        return {}
+    return {semconv.ERROR_TYPE: event.error_type}
 
 
 MARKS: Mapping[type[e.Event], Callable[[Any], Attributes]] = {

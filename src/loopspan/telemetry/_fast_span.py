@@ -200,6 +200,8 @@ class FastWriter:
         """End the span; the root is one of the SDK's own."""
         span, own = handle.span, handle.own
         if type(span) is not FastSpan:
+            if failed and isinstance(span, Span):
+                span._status = ERROR  # through the API an OK of the user's own would stay
             finish(handle, failed, end)
             return
         if self._length is not None or len(own) > self._most:

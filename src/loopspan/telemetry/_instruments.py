@@ -79,12 +79,21 @@ OWN: dict[str, Spec] = {
 }
 
 
+class RequestAttributes(NamedTuple):
+    """The attributes of a request's metrics: all, those of token counters, and those without the operation."""
+
+    whole: dict[str, Any]
+    spent: dict[str, Any]
+    named: dict[str, Any]
+
+
 class Instruments:
     """The instruments of one meter. `record(name, value, attributes, context)` ignores what the version leaves out."""
 
     def __init__(self, meter: Meter, version: str) -> None:
         self._record: dict[str, Callable[..., None]] = {}
         self.known: dict[str, set[str]] = {}
+        self.requests: dict[tuple[Any, ...], RequestAttributes] = {}
         specs = dict(OWN)
         specs.update({**GENAI, **({} if version == CURRENT else FORMER_NAMES)} if version != FORMER else FORMER_NAMES)
         for name, spec in specs.items():
