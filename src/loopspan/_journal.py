@@ -136,12 +136,18 @@ def kept(event: Event) -> Event:
 
 
 _ENVELOPE = (semconv.EVENT_SEQ, semconv.EVENT_VERSION)
+_UNREADABLE = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What converting a value raises that is not of the field's type: text that was cut, infinity, JSON without an end."""
 
 
 def decode(name: str, attributes: Mapping[str, Any]) -> Event:
     """The event that `attributes` describe; `Unknown` where the name, the version or a value is not understood."""
     cls = VOCABULARY.get(name)
-    version = int(attributes.get(semconv.EVENT_VERSION, 1))
+    version = attributes.get(semconv.EVENT_VERSION, 1)
+    try:
+        version = int(version)
+    except _UNREADABLE as error:
+        return _unknown(name, version, attributes, f"{semconv.EVENT_VERSION}: {type(error).__name__}")
     if cls is None or version != cls.version:
         return _unknown(name, version, attributes)
     form = _FORMS[cls]
@@ -154,7 +160,7 @@ def decode(name: str, attributes: Mapping[str, Any]) -> Event:
                 values[field[0]] = field[1](value)
             elif key.startswith(semconv.PREFIX) and key not in _ENVELOPE:
                 return _unknown(name, version, attributes)
-    except (ValueError, TypeError, KeyError) as error:
+    except _UNREADABLE as error:
         return _unknown(name, version, attributes, f"{key}: {type(error).__name__}")
     return cls(**values)
 

@@ -136,12 +136,13 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class End:
-    """What `outcome` gets: how the loop function returned."""
+    """What `outcome` gets: how the loop function returned, or which exception of `control_flow=` it raised."""
 
     result: Any
     arguments: Mapping[str, Any]
     self: Any = None
     last_answer: Answer | None = None
+    error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -50,9 +50,12 @@ async def read_all(items: AsyncIterator[Any]) -> None:
         pass
 
 
-async def read_one(items: AsyncIterator[Any]) -> None:
-    async for _ in items:
+async def read_one(start: Callable[[], AsyncIterator[Any]]) -> None:
+    """Break, and let the event loop finalise the generator."""
+    async for _ in start():
         break
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def nothing() -> None: ...
@@ -120,7 +123,7 @@ def test_B1_a_consumer_that_breaks_loses_no_span(witness: Witness):
         with loopspan.model_request(model="m"):
             yield "item"
 
-    asyncio.run(read_one(loop()))
+    asyncio.run(read_one(loop))
     witness.ended("cancelled", "consumer_stopped", runs=1)
     assert sorted(span.name for span in witness.captured.spans) == [
         "chat m",

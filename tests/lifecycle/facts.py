@@ -190,3 +190,14 @@ ON_MANUAL = (*MANUAL, suspended("manual_intervention"))
 SUB_AGENT = (run(), opened(TWO, subagent=True), entered(TWO))
 CHILD_WAITS = (*SUB_AGENT, failed(TWO, outcome="suspended"))
 DONE = (run(), closed("success"))
+FAILED = (*IN_FLIGHT, failed())
+
+
+def of(effect: str | None, **fields: Any) -> tuple[e.Event, ...]:
+    """A run with a call of a tool with that effect."""
+    return (run(), opened(effect=effect, **fields))
+
+
+def once(effect: str) -> tuple[e.Event, ...]:
+    """That call has failed, and nothing has happened."""
+    return (*of(effect), entered(), failed())

@@ -6,15 +6,13 @@ for ever, and has no notion of refusing: what it is given has happened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from lifecycle.called import ONCE, Asked, Called, holds
 from loopspan.events import Event
 from loopspan.lifecycle import State
 
-ONCE = ("keyed", "reconcilable", "unsafe")
 GRAVITY = ("pending_approval", "unknown_side_effect", "manual_intervention")
-REFUSALS = ("validation_rejected", "permission_denied", "approval_denied", "approval_expired")
 WHILE_SUSPENDED = (
     *("approval_decision_received", "approval_recheck", "approval_span_closed", "approval_expired"),
     *("approval_superseded", "tool_failed", "tool_span_closed", "tool_call_closed", "step_closed"),
@@ -22,60 +20,6 @@ WHILE_SUSPENDED = (
     *("manual_intervention", "manual_decision_received", "checkpoint_saved", "run_suspended", "run_resumed"),
     *("run_trace_closed", "cancel_requested", "owner_changed", "transition_refused"),
 )
-
-
-class Broken(AssertionError):
-    """An invariant does not hold."""
-
-
-def holds(condition: object, invariant: str) -> None:
-    if not condition:
-        raise Broken(invariant)
-
-
-@dataclass
-class Asked:
-    """A person was asked about a call."""
-
-    id: str
-    digest: str | None
-    expires_at: int
-    said: bool | None = None
-    found: str | None = None
-    over: bool = False
-
-
-@dataclass(eq=False)
-class Called:
-    """What has happened to one logical call."""
-
-    effect: str | None = None
-    subagent: bool = False
-    needs_approval: bool = False
-    budget: int | None = None
-    open: bool = False
-    goes_on: bool = False
-    entries: int = 0
-    last: int = 0
-    inside: bool = False
-    keys: set[str | None] = field(default_factory=set)
-    refused: bool = False
-    expired: bool = False
-    committed: bool = False
-    unknown: bool = False
-    resend: bool = False
-    manual: bool = False
-    cleared: bool = False
-    child_waits: bool = False
-    asked: Asked | None = None
-
-    @property
-    def waits(self) -> str | None:
-        """What the run has to wait for because of this call."""
-        if self.unknown and not self.resend:
-            return "manual_intervention" if self.manual else "unknown_side_effect"
-        asked = self.asked
-        return "pending_approval" if asked is not None and asked.said is None and not asked.over else None
 
 
 class Model:
@@ -107,7 +51,9 @@ class Model:
     def agrees(self, state: State) -> None:
         """The state says the same."""
         told = (self.lifecycle, self.stop_reason, self.suspend_reason)
-        holds((state.lifecycle, state.stop_reason, state.suspend_reason) == told, f"the state is {state}, the log {told}")
+        holds(
+            (state.lifecycle, state.stop_reason, state.suspend_reason) == told, f"the state is {state}, the log {told}"
+        )
         holds((state.lifecycle == "closed") == (state.stop_reason is not None), "closed <=> stop reason")
         holds((state.lifecycle == "suspended") == (state.suspend_reason is not None), "suspended <=> suspend reason")
 
@@ -200,19 +146,9 @@ class Model:
         if call is None:
             call = self.calls[which] = Called()
         if not call.goes_on:
-            self._begins(call, event)
+            call.begins(event)
         call.open, call.goes_on = True, False
         call.refused |= not event.known
-
-    @staticmethod
-    def _begins(call: Called, event: Any) -> None:
-        denied = call.asked is not None and call.asked.said is False
-        bound = call.effect in ONCE or call.refused or call.committed or denied
-        if not bound:
-            call.effect, call.subagent, call.needs_approval = event.effect, event.subagent, event.needs_approval
-            call.keys, call.last = set(), 0
-        call.entries, call.budget = 0, event.max_attempts
-        call.asked = call.asked if denied else None
 
     def on_tool_call_closed(self, event: Any) -> None:
         call = self.call(event)
@@ -222,7 +158,9 @@ class Model:
         call.goes_on = call.unknown or waits or event.outcome == "suspended"
         if not call.goes_on:
             call.child_waits = False
-            call.asked = call.asked if call.asked is not None and (call.asked.said is False or call.asked.over) else None
+            call.asked = (
+                call.asked if call.asked is not None and (call.asked.said is False or call.asked.over) else None
+            )
 
     def _refused(self, event: Any) -> None:
         call = self.call(event)
@@ -248,30 +186,9 @@ class Model:
         holds(not call.unknown or call.resend, "unknown => no later intent without a resolution between")
         others = [other for other in self.calls.values() if other is not call and other.unknown]
         holds(call.effect == "read_only" or not others, "nothing but reads beside an unknown effect")
-        self._repeats(call, event)
-        self._approved(call, event)
-        call.inside, call.unknown, call.resend, call.cleared, call.child_waits = True, False, False, False, False
-        call.entries += 1
-        call.last = event.attempt
-        call.keys.add(event.key_digest)
-
-    @staticmethod
-    def _repeats(call: Called, event: Any) -> None:
-        holds(call.budget is None or call.entries < call.budget, "attempts <= budget")
-        holds(event.attempt == call.last + 1 if call.last else event.attempt > 0, "attempts are numbered 1..n")
-        holds(not call.last or call.keys == {event.key_digest}, "one key per call")
-        again = call.effect == "unsafe" and call.last > 0 and not call.child_waits
-        holds(not again or call.cleared, "unsafe is never repeated")
-
-    @staticmethod
-    def _approved(call: Called, event: Any) -> None:
-        asked = call.asked
-        if asked is None:
-            holds(not call.needs_approval, "no execution without an approval")
-            return
-        holds(asked.said is True and not asked.over, "no execution without a yes")
-        holds(asked.found == "ok", "no execution without a fresh recheck")
-        holds(asked.digest in (None, event.digest), "no execution with other arguments")
+        call.may_repeat(event)
+        call.may_execute(event)
+        call.enter(event)
 
     def _ended(self, event: Any) -> Called:
         call = self.call(event)
@@ -366,19 +283,11 @@ class Model:
             call.resend, call.manual = True, False
         else:
             holds(event.outcome in ("committed", "not_committed"), "a resolution resolves")
-            self._settled(call, event.outcome)
+            call.settle(event.outcome)
 
     def on_manual_decision_received(self, event: Any) -> None:
         call = self._unknown(event)
         holds(event.actor, "a decision names its actor")
         if event.outcome != "abandoned":
             holds(event.outcome in ("committed", "not_committed"), "a decision decides")
-            self._settled(call, event.outcome)
-
-    @staticmethod
-    def _settled(call: Called, outcome: str) -> None:
-        call.unknown, call.resend, call.manual = False, False, False
-        call.committed = outcome == "committed"
-        call.cleared = not call.committed
-        if call.asked is not None:
-            call.asked.found = None
+            call.settle(event.outcome)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from lifecycle import facts
+from lifecycle.called import Called
 from lifecycle.legal import EFFECTS
-from lifecycle.model import GRAVITY, Called, Model
+from lifecycle.model import GRAVITY, Model
 from loopspan import events as e
 
 
-def of_call(model: Model, which: facts.Call) -> list[e.Event]:
-    """For one call, whether it is open or not."""
+def of_call(model: Model, number: int) -> list[e.Event]:
+    """For every second call of the open step, from `number` on: the first that is not over."""
+    which = facts.call(number, max(1, model.step))
     call = model.calls.get((which["step"], which["call_id"], which["ordinal"]))
+    if call is not None and not call.open and (call.refused or call.committed):
+        return of_call(model, number + 2)
     if call is None or not call.open:
         return _openings(which, call or Called())
     if call.inside:
@@ -83,7 +87,9 @@ def of_run(model: Model, late: bool) -> list[e.Event]:
 
 
 def _ends_of_waiting(late: bool) -> list[e.Event]:
-    return [facts.cancel(), facts.closed("cancelled"), facts.closed("approval_expired"), facts.given_up()] if late else []
+    return (
+        [facts.cancel(), facts.closed("cancelled"), facts.closed("approval_expired"), facts.given_up()] if late else []
+    )
 
 
 def _ends_of_running(late: bool) -> list[e.Event]:

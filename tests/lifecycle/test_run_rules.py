@@ -1,12 +1,9 @@
-"""lifecycle.md, *States* and *Run transitions*, every row; and that nothing else leads from one state to another."""
+"""lifecycle.md, *Run transitions*: started, suspended, resumed; every row, and what is refused."""
 
 from __future__ import annotations
 
-import pytest
-
 from lifecycle.facts import (
     ASKED,
-    CALLED,
     CHILD_WAITS,
     DONE,
     IN_FLIGHT,
@@ -24,19 +21,16 @@ from lifecycle.facts import (
     call_closed,
     cancel,
     checkpoint,
-    closed,
     decided,
     entered,
     expired,
     failed,
     fold,
-    given_up,
     opened,
     owner,
     person_needed,
     person_said,
     rechecked,
-    refusal,
     resolved,
     resumed,
     run,
@@ -45,16 +39,13 @@ from lifecycle.facts import (
     unknown,
 )
 from lifecycle.rows import Accepted, Refused, table
-from loopspan.events import Event
-from loopspan.lifecycle import NEW, WHILE_SUSPENDED, Lifecycle, State, StopReason, SuspendReason, advance
 from loopspan.lifecycle.state import key
-from samples import CLASSES, least
 
 LATER = (opened(TWO, needs_approval=True), asked(TWO, "a2"))
 TWO_WAITS = (*ASKED, *LATER, checkpoint(), suspended("pending_approval"))
 UNKNOWN_AND_APPROVAL = (*ASKED, opened(TWO, effect="unsafe"), entered(TWO), unknown(TWO), checkpoint())
-NOBODY_LEFT = (*ON_APPROVAL, cancel())
 EXPIRED = (*ON_APPROVAL, expired())
+
 
 SUSPENSIONS = [
     Accepted("a run starts", (), run(), {"lifecycle": "running", "stop_reason": None, "suspend_reason": None}),
@@ -127,6 +118,7 @@ SUSPENSIONS = [
     ),
 ]
 
+
 RESUMES = [
     Accepted(
         "suspended -> running: approved and rechecked",
@@ -197,47 +189,6 @@ RESUMES = [
     Accepted("a suspended run has a new owner too", (*ON_APPROVAL, owner(1)), owner(2), {"lifecycle": "suspended"}),
 ]
 
-CLOSES = [
-    *(
-        Accepted(f"running -> closed({reason})", RUNNING, closed(reason, actor="a"), {"stop_reason": reason})
-        for reason in StopReason
-    ),
-    Accepted(
-        "suspended -> closed(cancelled), asked for",
-        NOBODY_LEFT,
-        closed("cancelled", stop_detail="requested"),
-        {"lifecycle": "closed", "stop_reason": "cancelled", "suspend_reason": None},
-    ),
-    Accepted(
-        "suspended -> closed(approval_expired), when it has",
-        EXPIRED,
-        closed("approval_expired"),
-        {"lifecycle": "closed", "stop_reason": "approval_expired", "suspend_reason": None},
-    ),
-    Accepted(
-        "suspended -> closed(approval_expired), when that of a sub-agent has",
-        (*CHILD_WAITS, checkpoint(), suspended("pending_approval")),
-        closed("approval_expired"),
-        {"stop_reason": "approval_expired"},
-    ),
-    Accepted(
-        "unknown_side_effect -> closed(cancelled), once it is resolved",
-        (*ON_UNKNOWN, cancel(), resolved()),
-        closed("cancelled"),
-        {"stop_reason": "cancelled"},
-    ),
-    *(
-        Accepted(f"{name} -> closed(unresolved_side_effect)", before, given_up(), {"stop_reason": reason.value})
-        for reason in [StopReason.UNRESOLVED_SIDE_EFFECT]
-        for name, before in {
-            "unknown_side_effect": ON_UNKNOWN,
-            "manual_intervention": ON_MANUAL,
-            "manual_intervention, abandoned by a person": (*ON_MANUAL, person_said(outcome="abandoned")),
-            "running after a failed reconcile": MANUAL,
-            "unknown_side_effect of a sub-agent": (*CHILD_WAITS, suspended("unknown_side_effect")),
-        }.items()
-    ),
-]
 
 NOT_STARTED_OR_SUSPENDED = [
     Refused("a run starts once", RUNNING, run(), "started_twice", "use another run id, or resume"),
@@ -323,6 +274,7 @@ NOT_STARTED_OR_SUSPENDED = [
     Refused("steps count upwards", (*RUNNING, step(2)), step(1), "past_step", "take the next number"),
 ]
 
+
 NOT_RESUMED = [
     Refused("a running run resumes not", RUNNING, resumed(), "not_suspended", "go on"),
     Refused("a closed run resumes not", DONE, resumed(), "closed", "start another run"),
@@ -355,140 +307,18 @@ NOT_RESUMED = [
     Refused("the fence is older", (*ON_APPROVAL, owner(2)), owner(1), "old_fence", "claim the run anew"),
 ]
 
-NOT_CLOSED = [
-    Refused("without a reason", RUNNING, closed(""), "stop_reason", "use one of success"),
-    Refused("a suspend reason closes nothing", ON_APPROVAL, closed("pending_approval"), "stop_reason", "use one of"),
-    Refused("twice", DONE, closed("success"), "closed", "start another run"),
-    Refused(
-        "success has no detail", RUNNING, closed("success", stop_detail="truly"), "detail_of_success", "leave it out"
-    ),
-    Refused("open sub-agents", RUNNING, closed("success", open_children=2), "open_children", "close them first"),
-    Refused("an attempt is in flight", IN_FLIGHT, closed("tool_failed"), "attempt_in_flight", "are over: tool_1"),
-    Refused(
-        "an attempt is in flight, the run is given up",
-        (*UNKNOWN, opened(TWO, effect="read_only"), entered(TWO)),
-        given_up(),
-        "attempt_in_flight",
-        "are over: tool_2",
-    ),
-    Refused("a call waits", WAITING, closed("success"), "pending_approval", "close the call first"),
-    Refused(
-        "a call waits, another is given up",
-        UNKNOWN_AND_APPROVAL,
-        given_up(),
-        "pending_approval",
-        "close the call first",
-    ),
-    *(
-        Refused(
-            f"{reason} while an effect is unknown", before, closed(reason), "unknown_effect", "reconcile it, or close"
-        )
-        for reason in StopReason
-        if reason is not StopReason.UNRESOLVED_SIDE_EFFECT
-        for before in (UNKNOWN,)
-    ),
-    Refused(
-        "to be sent again is still unknown",
-        (*KEYED, resolved(outcome="same_key")),
-        closed("tool_failed"),
-        "unknown_effect",
-        "reconcile it, or close",
-    ),
-    *(
-        Refused(
-            f"a waiting run does not close with {reason}", NOBODY_LEFT, closed(reason), "suspended", "resume it first"
-        )
-        for reason in StopReason
-        if reason not in ("cancelled", "approval_expired", "unresolved_side_effect")
-    ),
-    Refused("nobody asked for it", ON_APPROVAL, closed("cancelled"), "not_requested", "record cancel_requested first"),
-    Refused(
-        "a cancel that meets an unknown effect waits",
-        (*ON_UNKNOWN, cancel()),
-        closed("cancelled"),
-        "unknown_effect",
-        "reconcile it",
-    ),
-    Refused(
-        "nothing has expired", NOBODY_LEFT, closed("approval_expired"), "not_expired", "record approval_expired first"
-    ),
-    Refused("given up by nobody", ON_UNKNOWN, closed("unresolved_side_effect"), "no_actor", "actor="),
-    Refused("there is nothing to give up", NOBODY_LEFT, given_up(), "nothing_unknown", "resume the run or cancel it"),
-    Refused(
-        "what is resolved is not given up", (*ON_UNKNOWN, resolved()), given_up(), "nothing_unknown", "resume the run"
-    ),
-]
 
-ROWS = [*SUSPENSIONS, *RESUMES, *CLOSES, *NOT_STARTED_OR_SUSPENDED, *NOT_RESUMED, *NOT_CLOSED]
+ROWS = [*SUSPENSIONS, *RESUMES, *NOT_STARTED_OR_SUSPENDED, *NOT_RESUMED]
 
 
-@table([*SUSPENSIONS, *RESUMES, *CLOSES])
+@table([*SUSPENSIONS, *RESUMES])
 def test_a_transition_of_the_table_is_made(row: Accepted):
     row.check()
 
 
-@table([*NOT_STARTED_OR_SUSPENDED, *NOT_RESUMED, *NOT_CLOSED])
+@table([*NOT_STARTED_OR_SUSPENDED, *NOT_RESUMED])
 def test_a_transition_that_is_not_of_the_table_is_refused(row: Refused):
     row.check()
-
-
-def test_there_are_fifteen_stop_reasons_and_three_suspend_reasons():
-    assert len(StopReason) == 15
-    assert list(SuspendReason) == ["pending_approval", "unknown_side_effect", "manual_intervention"]
-    assert set(StopReason).isdisjoint(SuspendReason)
-
-
-STATES = {
-    "running": RUNNING,
-    "running with a call": CALLED,
-    "running, waiting": WAITING,
-    "running, an attempt in flight": IN_FLIGHT,
-    "running, unknown": UNKNOWN,
-    "running, a person needed": MANUAL,
-    "on approval": ON_APPROVAL,
-    "on approval, cancel requested": NOBODY_LEFT,
-    "on approval, expired": EXPIRED,
-    "on approval, decided and rechecked": (*ON_APPROVAL, decided(), rechecked()),
-    "on unknown": ON_UNKNOWN,
-    "on unknown, a person needed": (*ON_UNKNOWN, person_needed()),
-    "on unknown, resolved": (*ON_UNKNOWN, resolved()),
-    "on manual": ON_MANUAL,
-    "on manual, decided": (*ON_MANUAL, person_said()),
-    "closed": DONE,
-}
-ANY = {f"closed({reason})" for reason in StopReason}
-GIVEN_UP = {"closed(unresolved_side_effect)"}
-LEADS_TO = {
-    "running": ANY,
-    "running with a call": ANY,
-    "running, waiting": {"suspended(pending_approval)"},
-    "running, an attempt in flight": set(),
-    "running, unknown": {"suspended(unknown_side_effect)", *GIVEN_UP},
-    "running, a person needed": {"suspended(manual_intervention)", *GIVEN_UP},
-    "on approval": set(),
-    "on approval, cancel requested": {"closed(cancelled)"},
-    "on approval, expired": {"running", "closed(approval_expired)"},
-    "on approval, decided and rechecked": {"running"},
-    "on unknown": GIVEN_UP,
-    "on unknown, a person needed": {"suspended(manual_intervention)", *GIVEN_UP},
-    "on unknown, resolved": {"running"},
-    "on manual": GIVEN_UP,
-    "on manual, decided": {"running"},
-    "closed": set(),
-}
-TRANSITIONS: dict[str, Event] = {
-    "started": run(),
-    "running": resumed(),
-    **{f"suspended({reason})": suspended(reason) for reason in SuspendReason},
-    **{f"closed({reason})": closed(reason, actor="alice") for reason in StopReason},
-}
-
-
-@pytest.mark.parametrize("name", STATES)
-def test_nothing_else_leads_from_one_state_to_another(name: str):
-    state = fold(STATES[name])
-    made = {to for to, event in TRANSITIONS.items() if isinstance(advance(state, event), State)}
-    assert made == LEADS_TO[name]
 
 
 def test_the_waits_of_a_run_are_known_by_call():
@@ -496,41 +326,3 @@ def test_the_waits_of_a_run_are_known_by_call():
     first, second = state.calls
     assert state.waits() == {first: "pending_approval", second: "manual_intervention"}
     assert (first, second) == (key(opened()), key(opened(TWO)))
-
-
-MEANWHILE = set(
-    "approval_decision_received approval_recheck approval_span_closed approval_expired approval_superseded "
-    "tool_failed tool_span_closed tool_call_closed step_closed reconcile_requested reconcile_resolved "
-    "reconcile_unresolved reconcile_span_closed manual_intervention manual_decision_received checkpoint_saved "
-    "run_suspended run_resumed run_trace_closed cancel_requested owner_changed transition_refused".split()
-)
-"""What a suspended run may record: decisions, reconciling, its end, and the ends of the spans that were cut."""
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_a_suspended_run_records_only_what_ends_the_suspension_or_what_it_cut(cls: type[Event]):
-    result = advance(fold(ON_UNKNOWN), least(cls))
-    refused_as_suspended = not isinstance(result, State) and result.message.endswith("resume it first")
-    assert refused_as_suspended == (cls.name not in MEANWHILE)
-    assert {known.name for known in WHILE_SUSPENDED} == MEANWHILE
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_nothing_is_written_to_a_closed_run(cls: type[Event]):
-    found = refusal(fold(DONE), least(cls))
-    assert (found.rule, found.message.count("success")) == ("closed", 1)
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_nothing_but_run_started_begins_a_run(cls: type[Event]):
-    if cls.name == "run_started":
-        assert fold([least(cls)]).lifecycle is Lifecycle.RUNNING
-    else:
-        assert "run_started" in refusal(NEW, least(cls)).message
-
-
-@pytest.mark.parametrize("before", [RUNNING, ON_APPROVAL], ids=["running", "suspended"])
-def test_a_refusal_is_recorded_without_changing_the_state(before: tuple[Event, ...]):
-    state = fold(before)
-    recorded = next(cls for cls in CLASSES if cls.name == "transition_refused")
-    assert fold([least(recorded)], state) == state

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lifecycle import test_approval_rules, test_call_rules, test_run_rules
+from lifecycle import test_approval_rules, test_call_rules, test_close_rules, test_effect_rules, test_run_rules
 from lifecycle.rows import Accepted, Refused
 from loopspan import lifecycle
 from loopspan.events import Event
 from loopspan.lifecycle import RULES
 
-ROWS = [*test_run_rules.ROWS, *test_call_rules.ROWS, *test_approval_rules.ROWS]
+TABLES = (test_run_rules, test_close_rules, test_call_rules, test_effect_rules, test_approval_rules)
+ROWS = [row for table in TABLES for row in table.ROWS]
 ACCEPTED = {type(row.event) for row in ROWS if isinstance(row, Accepted)}
 REFUSED = {type(row.event) for row in ROWS if isinstance(row, Refused)}
 NEVER_REFUSED = {"cancel_requested", "checkpoint_saved"}
@@ -32,7 +33,7 @@ def rules() -> set[str]:
 
 
 def test_every_rule_is_broken_by_a_row():
-    broken = {row.rule for row in ROWS if isinstance(row, Refused)} | {"not_started"}  # see test_run_rules
+    broken = {row.rule for row in ROWS if isinstance(row, Refused)} | {"not_started"}  # see test_transitions
     assert broken == rules()
 
 

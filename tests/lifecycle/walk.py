@@ -8,9 +8,10 @@ from dataclasses import fields, replace
 from random import Random
 from typing import Any
 
-from lifecycle.facts import fold
+from lifecycle.called import Broken, holds
+from lifecycle.facts import MINUTE, fold
 from lifecycle.legal import EFFECTS, legal_run
-from lifecycle.model import Broken, Model, holds
+from lifecycle.model import Model
 from loopspan import events as e
 from loopspan._journal import decode, encode
 from loopspan.lifecycle import NEW, RULES, State, StopReason, SuspendReason, advance
@@ -38,8 +39,8 @@ POOLS: dict[str, Sequence[Any]] = {
     "approval_id": ("call_0/1", "call_1/1", "call_2/1", "call_0/2"),
     "approved": (True, True, False),
     "requested_at": (1,),
-    "expires_at": (60, 60, 60, 1),
-    "decided_at": (None, None, 2, 60),
+    "expires_at": (MINUTE, MINUTE, MINUTE, 1),
+    "decided_at": (None, None, 2, MINUTE),
     "digest": ("d", "d", "e", None),
     "key_digest": ("k", "k", "l", None),
     "fence": (1, 2, 3, 4),
@@ -74,7 +75,7 @@ def sequence(random: Random) -> Iterator[e.Event]:
     noise = random.choice(NOISE)
     legal = legal_run(random)
     for index, event in enumerate(legal):
-        if index and random.random() < noise:
+        if random.random() < noise:
             yield nonsense(random) if random.random() < 0.4 else altered(random, random.choice(legal[: index + 5]))
         fate = random.random() / noise if index else 1.0
         if fate > 0.5:

@@ -132,6 +132,7 @@ class Using:
         self.truths = iter(use.truths)
         self.inside = use.inside
         self.resource = 0
+        self.late = frame.tasks and "late" in use.entries and use.form != "block"
 
     async def use(self) -> Any:
         """The call in its form; afterwards the loop reuses its own objects, and feeds the result back or not."""
@@ -187,7 +188,7 @@ class Using:
         for part in parts:
             await self.player.act(part, self.frame)
         what = next(self.entries, "ok")
-        if what == "late" and self.frame.tasks:
+        if what == "late" and self.late:
             await asyncio.Event().wait()
         if what in ("fail", "late"):
             raise Broken("the tool's own")
@@ -202,11 +203,10 @@ class Using:
     def options(self) -> dict[str, Any]:
         """What the decorator is told."""
         use = self.used
-        late = "late" in use.entries and self.frame.tasks and use.form != "block"
         return {
             "effect": use.effect,
             "retry": None if use.attempts is None else Retry(max_attempts=use.attempts, on=(Broken, TimeoutError)),
-            "timeout": 0.005 if late else None,
+            "timeout": 0.005 if self.late else None,
             "permission": None if use.permission is None else lambda arguments: use.permission,
             "reconcile": self.reconcile if use.effect in ("keyed", "reconcilable") else None,
             "failure": failure,

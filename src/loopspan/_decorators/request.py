@@ -18,7 +18,7 @@ from loopspan._scopes.repeats import shape
 from loopspan._scopes.request import Request, RequestAttempt
 from loopspan._scopes.requesting import run_request
 from loopspan.errors import ConfigurationError
-from loopspan.usage import Cost, Usage
+from loopspan.usage import Cost, Usage, peek
 from loopspan.values import Answer, Retry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -120,7 +120,14 @@ def _messages(facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         found = facts.argument(name, args, kwargs)
         if isinstance(found, list | tuple):
             return found
-    return next((value for value in args if isinstance(value, list) and value and not isinstance(value[0], str)), None)
+    given = next((value for value in args if isinstance(value, list) and value and not isinstance(value[0], str)), None)
+    return _held(args[facts.method :], kwargs) if given is None else given
+
+
+def _held(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """The messages of a request that is one object, or one dict."""
+    held = (peek(value, MESSAGES[0]) for value in (*args, *kwargs.values()))
+    return next((messages for messages in held if isinstance(messages, list)), None)
 
 
 @overload

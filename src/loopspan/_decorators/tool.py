@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from loopspan import _guard
+from loopspan import _guard, _redact
 from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
-from loopspan._scopes.call import ToolCall, Verdict
+from loopspan._scopes.call import UNSAID, ToolCall, Verdict
 from loopspan._scopes.calling import Body, run_body
 from loopspan._scopes.commands import Flow, Outcome
 from loopspan._scopes.context import Scope, active_scope, current_scope
@@ -71,7 +71,7 @@ class Tool:
         """Which logical call this is."""
         hook = self.options.call
         if hook is not None:
-            named = _guard.contained("the call= hook", hook, *args, **kwargs)
+            named = _guard.contained("the call= hook", lambda: hook(*args, **kwargs))
             if isinstance(named, Call):
                 return named
             if named is not None:
@@ -163,7 +163,7 @@ class BlockCall(ToolCall):
 
     def __init__(self, scope: Scope, options: ToolOptions, arguments: Any, call_id: str | None) -> None:
         super().__init__(scope, options.name, options, arguments, call_id)
-        self._result: Any = None
+        self._result: Any = UNSAID
         self._checked = False
 
     def validate(self, model: type[M]) -> M:
@@ -189,24 +189,22 @@ class BlockCall(ToolCall):
     def result(self, value: Any) -> None:
         """Say what the call's result is; `failure=` looks at it."""
         self._result = value
-        verdict = self.verdict or Verdict("ok")
-        failure = self.options.failure
-        if (
-            verdict.outcome == "ok"
-            and failure is not None
-            and (said := _guard.contained("the failure= hook", failure, value))
-        ):
-            self.verdict = Verdict("failed", said if isinstance(said, str) else "reported_failure")
+        if self.verdict is not None and self.verdict.outcome == "ok":
+            self.verdict = self.classified(value)
+
+    def said(self) -> Any:
+        """What `result` was told."""
+        return self._result
 
     def leave_block(self, error: BaseException | None) -> None:
         """The block is over."""
         if error is not None and (self.verdict is None or self.verdict.outcome in ("ok", "accepted")):
             from loopspan._scopes.request import ending
 
-            self.close(ending(error), type(error).__qualname__)
+            self.close(ending(error), _redact.error_type(error))
             return
         verdict = self.verdict or Verdict("cancelled")
-        self.finish(verdict.outcome, self._result)
+        self.finish(verdict.outcome, None if self._result is UNSAID else self._result)
 
 
 class tool_call:  # noqa: N801  # used as a function: `with loopspan.tool_call(...) as call`

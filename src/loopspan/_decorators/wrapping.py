@@ -20,20 +20,19 @@ Starter = Callable[[tuple[Any, ...], dict[str, Any]], Flow | None]
 class Function:
     """What is known of a wrapped function from its signature."""
 
-    __slots__ = ("_index", "_names", "_required", "_simple", "bound", "call", "method", "signature")
+    __slots__ = ("_index", "_names", "_required", "_simple", "_told", "_wrapped", "bound", "call", "method", "signature")
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self.call = call
         self.bound = getattr(call, "__self__", None) if inspect.ismethod(call) else None
-        try:
-            self.signature: inspect.Signature | None = inspect.signature(call)
-        except (TypeError, ValueError):
-            self.signature = None
+        self.signature = _signature(call)
         parameters = list(self.signature.parameters.values()) if self.signature else []
         self._names = [parameter.name for parameter in parameters]
         self._index = {name: position for position, name in enumerate(self._names)}
         plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD,)
-        self._simple = self.signature is not None and all(p.kind in plain for p in parameters)
+        self._told = hasattr(getattr(call, "__func__", call), "__signature__")  # by hand: it need not be true
+        self._wrapped = _signature(getattr(call, "__wrapped__", None)) if self._told else None
+        self._simple = self.signature is not None and not self._told and all(p.kind in plain for p in parameters)
         self._required = frozenset(p.name for p in parameters if p.default is p.empty)
         self.method = bool(self._names) and self._names[0] in ("self", "cls") and "." in _qualname(call)
 
@@ -54,25 +53,34 @@ class Function:
             given = self._names[: len(args)]
             if self._required <= {*given, *kwargs} and not kwargs.keys() & set(given):
                 return True
-        if self.signature is None:
-            return True
-        try:
-            self.signature.bind(*args, **kwargs)
-        except TypeError:
-            return False
-        return True
+        return self.signature is None or self._told or self._bound(args, kwargs) is not None
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """The arguments by the names of the signature; where somebody told a false one, by those of what is wrapped."""
+        for signature in (self.signature, self._wrapped):
+            try:
+                return None if signature is None else dict(signature.bind(*args, **kwargs).arguments)
+            except TypeError:
+                continue
+        return None
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, without `self`: the caller's own objects."""
         if self._simple:
             named = {**dict(zip(self._names, args, strict=False)), **kwargs}
-        elif self.signature is not None:
-            named = dict(self.signature.bind_partial(*args, **kwargs).arguments)
         else:
-            named = {"args": args, **kwargs}
+            bound = self._bound(args, kwargs)
+            named = {"args": args, **kwargs} if bound is None else bound
         if self.method:
             named.pop(self._names[0], None)
         return named
+
+
+def _signature(call: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(call)
+    except (TypeError, ValueError):
+        return None
 
 
 def _qualname(call: Any) -> str:

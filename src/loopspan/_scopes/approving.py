@@ -38,7 +38,10 @@ def ask(call: ToolCall, arguments: Mapping[str, Any]) -> Generator[Command, Outc
         if not superseded:
             return refused
     call.close("denied", "approval_superseded")
-    return ApprovalDenied(f"tool {call.name!r}: what was approved changed {_ROUNDS} times before it could be executed")
+    return ApprovalDenied(
+        f"tool {call.name!r}: what was approved had changed {_ROUNDS} times, or could not be looked at; "
+        "its body was not entered"
+    )
 
 
 def again(call: ToolCall, arguments: Mapping[str, Any]) -> Generator[Command, Outcome, Refusal]:
@@ -61,6 +64,7 @@ class _Asked:
         self.id = _clock.new_id()
         self.digest = _redact.digest(canonical(arguments))
         self.resource = _resource(policy, arguments)
+        self.shown = None if self.resource is _UNSEEN else self.resource
         self.wait_s = seconds(policy.expires_in, "expires_in") or 0.0
         self.requested_at = call.run.recorder.anchor.now()
         self.expires_at = self.requested_at + int(self.wait_s * 1_000_000_000)
@@ -78,7 +82,7 @@ class _Asked:
             requested_at=_utc(self.requested_at),
             expires_at=_utc(self.expires_at),
             policy_version=self.policy.policy_version,
-            resource=self.resource,
+            resource=self.shown,
         )
 
 
@@ -86,8 +90,19 @@ def _utc(nanoseconds: int) -> dt.datetime:
     return dt.datetime.fromtimestamp(nanoseconds / 1_000_000_000, dt.UTC)
 
 
+_UNSEEN: Any = object()
+"""The facts of a resource that could not be looked at: never the same as any others."""
+
+
 def _resource(policy: Approval, arguments: Mapping[str, Any]) -> Any:
-    return None if policy.resource is None else _guard.contained("the resource= hook", policy.resource, arguments)
+    if policy.resource is None:
+        return None
+    return _guard.contained("the resource= hook", policy.resource, arguments, default=_UNSEEN)
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether facts have changed, or cannot be compared."""
+    return one is _UNSEEN or other is _UNSEEN or bool(one != other)
 
 
 def _round(
@@ -101,11 +116,12 @@ def _round(
         expires_at=asked.expires_at,
         digest=call.digest,
         policy_version=policy.policy_version,
-        resource=None if asked.resource is None else _redact.digest(_redact.to_json(asked.resource, sort=True)),
+        resource=None if asked.shown is None else _redact.digest(_redact.to_json(asked.shown, sort=True)),
     )
     span = run.recorder.open(event, call.place())
     run.recorder.end(e.ApprovalSpanClosed(**asked.where()), span)
-    outcome = yield Invoke(call, policy.decide, (asked.request(arguments),), {}, body=False)  # type: ignore[arg-type]  # see `ask`
+    decide: Any = policy.decide
+    outcome = yield Invoke(call, decide, (asked.request(arguments),), {}, asked.wait_s, body=False)
     now = run.recorder.anchor.now()
     run.limits.waiting += now - asked.requested_at
     if isinstance(outcome.error, BaseException) and not isinstance(outcome.error, Exception):
@@ -178,6 +194,7 @@ def _recheck(asked: _Asked, arguments: Mapping[str, Any]) -> tuple[Refusal, bool
 def _changed(asked: _Asked, arguments: Mapping[str, Any]) -> str | None:
     if asked.digest != _redact.digest(canonical(arguments)):
         return "arguments"
-    if asked.resource != _resource(asked.policy, arguments):
+    now = _resource(asked.policy, arguments)
+    if _guard.contained("the resource= hook", _differ, asked.resource, now, default=True):
         return "resource"
     return None

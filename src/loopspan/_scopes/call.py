@@ -9,21 +9,26 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from loopspan import _guard, _redact
+from loopspan import _guard, _redact, semconv
 from loopspan import events as e
+from loopspan._scopes import foreign
 from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope, current_scope
 from loopspan._scopes.options import ToolOptions
 from loopspan._scopes.request import ending
-from loopspan.errors import ConfigurationError, NoActiveRun, NoEffect, PermissionDenied
-from loopspan.telemetry._spans import Handle
+from loopspan.errors import ConfigurationError, IllegalTransition, NoActiveRun, NoEffect, PermissionDenied
+from loopspan.telemetry._spans import Handle, Place
+from loopspan.values import Streamed
 
 if TYPE_CHECKING:
     from loopspan._scopes.steps import Step
 
 _SECRET = secrets.token_bytes(32)
 """Keys the digests of idempotency keys, so that nobody can guess a key from telemetry."""
+
+UNSAID: Any = object()
+"""The result of a block that has not said what it is."""
 
 
 class Verdict(NamedTuple):
@@ -37,8 +42,8 @@ class ToolCall(Scope):
     """One logical tool call (`current_tool_call()`, `with tool_call(...) as call`)."""
 
     __slots__ = (
-        "_open", "_reference", "approved", "arguments", "attempts", "call_id", "digest", "id_source", "name", "options",
-        "ordinal", "outcome", "quiet", "result_at", "size", "step", "verdict",
+        "_inside", "_open", "_reference", "approved", "arguments", "attempts", "call_id", "digest", "id_source",
+        "known", "name", "options", "ordinal", "outcome", "quiet", "result_at", "size", "step", "verdict",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +61,7 @@ class ToolCall(Scope):
         self.result_at = 0
         self._reference: str | None = None
         self._open = True
+        self._inside = False
         self.call_id = ""
         self.ordinal = 1
         self.id_source = "given"
@@ -63,33 +69,36 @@ class ToolCall(Scope):
         self.quiet = not (run.recorder.listening or strict or run.recorder.state.calls)
         self.digest: str | None = None
         self.size: int | None = None
+        self.known = options is not None
         with run.recorder.lock:
-            self._start(known=options is not None, call_id=_redact.name(call_id))
+            self._start(_redact.name(call_id))
 
-    def _start(self, *, known: bool, call_id: str | None) -> None:
+    def _start(self, call_id: str | None) -> None:
         run = self.run
         run.check()
         self.step: Step = run.steps_.ensure()
         if not self.quiet:
             self.size, self.digest = self.step.proposals.snapshot(self.arguments)
-        self._identify(call_id)
+        scope = self.parent or run
+        around, host = foreign.around(scope, semconv.EXECUTE_TOOL), scope.host()
+        self._identify(call_id or foreign.call_id(around, self.name))
         self.handle = run.recorder.root
         if not self.quiet:
-            self._open_span(known)
+            self._open_span(bool(around), (self.step if host is run else host).place())
         run.opened(self)
 
-    def _open_span(self, known: bool) -> None:
+    def _open_span(self, owned: bool, place: Place) -> None:
         run = self.run
-        place = (self.step if self.parent is run or self.parent is None else self.parent).place()
         if run.recorder.listening:
             self._propose()
         approval = self.options.approval
         event = e.ToolCallOpened(
             **self.where(),
             id_source=self.id_source,
-            known=known,
+            known=self.known,
             effect=None if self.options.effect is None else self.options.effect.value,
             subagent=self.options.subagent,
+            owned=owned,
             needs_approval=approval is not None and approval.when is None,
             max_attempts=self.options.max_attempts,
             digest=self.digest,
@@ -152,10 +161,11 @@ class ToolCall(Scope):
 
     def rejected(self, rejection: str, reason: str, started: int, stage: str = "proposal") -> None:
         """The arguments, or the tool itself, are refused."""
-        event = e.ValidationRejected(
-            **self.where(), started=started, rejection=rejection, stage=stage, reason=_redact.clean(reason)[:1024]
-        )
-        self.run.recorder.instant(event, self.place())
+        if not self.quiet:
+            event = e.ValidationRejected(
+                **self.where(), started=started, rejection=rejection, stage=stage, reason=_redact.clean(reason)[:1024]
+            )
+            self.run.recorder.instant(event, self.place())
         self.close("rejected", rejection)
 
     def passed(self, started: int, stage: str = "proposal") -> None:
@@ -171,7 +181,7 @@ class ToolCall(Scope):
         said = _guard.contained("the permission= hook", check, arguments, default="the permission check failed")
         if said is True:
             return None
-        reason = said if isinstance(said, str) else "not permitted"
+        reason = said if isinstance(said, str) and said else "not permitted"
         event = e.PermissionDenied(**self.where(), started=started, stage=stage, reason=_redact.clean(reason)[:1024])
         self.run.recorder.instant(event, self.place())
         self.close("denied", "permission_denied")
@@ -182,6 +192,7 @@ class ToolCall(Scope):
     def finish(self, outcome: str, value: Any = None) -> None:
         """Record the result, then close."""
         if self._open and self.run.recorder.listening and outcome in ("ok", "accepted", "failed"):
+            value = value.chunks if isinstance(value, Streamed) else value
             content = value if self.run.recorder.content.in_events else None
             size = len(value) if isinstance(value, str | bytes) else None
             self.run.recorder.add(e.ToolResult(**self.where(), size=size, content=content), self.handle)
@@ -214,38 +225,65 @@ class ToolCall(Scope):
 
     def backfilled(self, event: type[e.ToolResultBackfilled] | type[e.BackfillMissing]) -> None:
         """The next request was looked at."""
-        self.run.recorder.instant(event(**self.where(), started=self.result_at), self.step.place())
+        self.run.recorder.instant(event(**self.where(), started=self.result_at, known=self.known), self.step.place())
 
     def abort(self, error: BaseException | None) -> None:
         """The run ends while the call is open; its attempt, opened later, was aborted before it."""
         unknown = self.verdict is not None and self.verdict.outcome == "unknown"
         self.close("unknown" if unknown else "cancelled")
 
+    def classified(self, value: Any) -> Verdict:
+        """A result that came back may still be a failure: `failure=` says so."""
+        failure = self.options.failure
+        said = None if failure is None or value is UNSAID else _guard.contained("the failure= hook", failure, value)
+        if said:
+            return Verdict("failed", _redact.name(said) if isinstance(said, str) else "reported_failure")
+        return Verdict("accepted" if self._reference else "ok")
+
     # with blocks
 
+    def said(self) -> Any:
+        """What a block said that its result is."""
+        return UNSAID
+
     def attempt(self, backoff: float | None = None) -> ToolAttempt:
-        """Enter the tool's body: `with call.attempt():`."""
+        """Enter the tool's body: `with call.attempt():`.
+
+        Raises IllegalTransition where the call was refused, is over or has an attempt in flight.
+        """
         return ToolAttempt(self, backoff)
+
+    def may_start(self) -> None:
+        """The rules of the lifecycle for an attempt of a call that is not on record."""
+        if self._open and not self._inside:
+            return
+        rule, why = ("attempt_in_flight", "has an attempt in flight") if self._open else ("call_not_open", "is over")
+        text = f"tool_started refused: call {self.call_id!r} of tool {self.name!r} {why}: open another call"
+        raise IllegalTransition(text, event=e.ToolStarted.name, rule=rule)
 
 
 class ToolAttempt(Scope):
     """One entry into a tool's body."""
 
-    __slots__ = ("_judgement", "_open", "_saved", "call", "number")
+    __slots__ = ("_chunks", "_judgement", "_open", "_saved", "call", "number")
 
     def __init__(self, call: ToolCall, backoff: float | None = None) -> None:
         super().__init__(call.run, call)
         self.call = call
         self._judgement: Verdict | None = None
+        self._chunks: list[Any] | None = None
         self._open = True
         run = call.run
         with run.recorder.lock:
             run.check()
             self.number = call.attempts + 1
             self.handle = call.handle
-            if not call.quiet:
+            if call.quiet:
+                call.may_start()
+            else:
                 self.handle = self._opened(backoff)
             call.attempts = self.number
+            call._inside = True
             run.count_attempt()
             run.limits.entered()
             run.opened(self)
@@ -256,6 +294,18 @@ class ToolAttempt(Scope):
             **call.where(), attempt=self.number, digest=call.digest, backoff_s=backoff, key_digest=call.key_digest
         )
         return call.run.recorder.open(event, call.place())
+
+    def chunk(self, item: Any) -> None:
+        """Keep what a generator has yielded, where somebody wants to see it."""
+        if self.call.options.failure is not None or self.run.recorder.content.in_events:
+            self._chunks = self._chunks or []
+            self._chunks.append(item)
+
+    def read(self, outcome: Outcome) -> Outcome:
+        """`outcome`, for a generator with what was kept."""
+        if not isinstance(outcome.value, Streamed):
+            return outcome
+        return Outcome(Streamed(tuple(self._chunks or ()), outcome.value.value))
 
     def judge(self, outcome: Outcome) -> Verdict:
         """Record what the attempt came to, once; not yet its end."""
@@ -280,20 +330,12 @@ class ToolAttempt(Scope):
     def _verdict(self, outcome: Outcome) -> Verdict:
         options, error = self.call.options, outcome.error
         if error is None or isinstance(error, options.control_flow):
-            return self._classified(outcome.value) if error is None else Verdict("ok")
+            return self.call.classified(outcome.value) if error is None else Verdict("ok")
         kind = _redact.error_type(error)
         harmless = isinstance(error, (NoEffect, *options.no_effect_errors))
         if options.outlives_failure and not harmless:
             return Verdict("unknown", kind)
         return Verdict(ending(error), kind)
-
-    def _classified(self, value: Any) -> Verdict:
-        """A result that came back may still be a failure: `failure=` says so."""
-        failure = self.call.options.failure
-        said = None if failure is None else _guard.contained("the failure= hook", failure, value)
-        if said:
-            return Verdict("failed", _redact.name(said) if isinstance(said, str) else "reported_failure")
-        return Verdict("accepted" if self.call._reference else "ok")
 
     def close(self, outcome: str) -> None:
         """End the attempt's span."""
@@ -301,7 +343,7 @@ class ToolAttempt(Scope):
         with call.run.recorder.lock:
             if not self._open:
                 return
-            self._open = False
+            self._open = call._inside = False
             call.run.closed(self)
             call.run.limits.left()
             if not call.quiet:
@@ -318,7 +360,7 @@ class ToolAttempt(Scope):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.leave(self._saved)
-        self.close(self.judge(Outcome(error=error)).outcome)
+        self.close(self.judge(Outcome(self.call.said(), error)).outcome)
         if error is not None and cancel_detail(error) is None:
             self.run.has_left(error, "tool_failed")
 

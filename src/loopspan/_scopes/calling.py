@@ -44,7 +44,7 @@ def _attempts(call: ToolCall, body: Body) -> Generator[Command, Outcome, Outcome
     backoff: float | None = None
     while True:
         attempt = call.attempt(backoff)
-        outcome = yield Invoke(attempt, body.function, body.args, body.kwargs, call.options.timeout)
+        outcome = attempt.read((yield Invoke(attempt, body.function, body.args, body.kwargs, call.options.timeout)))
         verdict = attempt.judge(outcome)
         if verdict.outcome == "unknown":
             attempt.close("unknown")

@@ -88,8 +88,16 @@ class Scope:
         attach(visit.outside)
         return None if now is visit.fresh else now
 
+    def host(self) -> Scope:
+        """The scope whose span the spans of tool calls hang below that are made in this one."""
+        return self
+
     def chunk(self, item: Any) -> None:
         """A streamed body has yielded `item`."""
+
+    def complete(self, value: Any) -> bool:
+        """Whether a stream that nobody reads on has answered in full; `value` is what is there of it."""
+        return False
 
     def abort(self, error: BaseException | None) -> None:
         """The run ends while this scope is open: close it."""

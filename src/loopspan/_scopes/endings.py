@@ -43,15 +43,15 @@ def of(run: Run, outcome: Outcome) -> Ending:
     """The ending of a loop function that was left with `outcome`."""
     error = outcome.error
     if error is None or isinstance(error, run.options.control_flow):
-        return _returned(run, outcome.value)
+        return _returned(run, outcome)
     return _raised(run, error)
 
 
-def _returned(run: Run, value: Any) -> Ending:
+def _returned(run: Run, outcome: Outcome) -> Ending:
     if run.decision is not None:
         return run.decision
     if run.options.outcome is not None:
-        return _mapped(run, value)
+        return _mapped(run, outcome)
     answer = run.last_answer
     for reason in answer.finish_reasons if answer else ():
         detail = REFUSALS.get(str(reason).lower())
@@ -60,23 +60,40 @@ def _returned(run: Run, value: Any) -> Ending:
     return Ending(StopReason.SUCCESS)
 
 
-def _mapped(run: Run, value: Any) -> Ending:
+UNMAPPED = Ending(StopReason.LOOP_ERROR, "outcome_unmapped")
+
+
+def _mapped(run: Run, outcome: Outcome) -> Ending:
     """What the user's `outcome` says; what it cannot say is loop_error, never success."""
+    try:
+        return _said(run, outcome)
+    except Exception as error:  # under strict: the run is over all the same
+        run.close(UNMAPPED._replace(error=error))
+        raise
+
+
+def _said(run: Run, outcome: Outcome) -> Ending:
     hook: Any = run.options.outcome
+    value = outcome.value
     result = value.value if isinstance(value, Streamed) else value
-    end = End(result, run.arguments, run.instance, run.last_answer)
-    unmapped = Ending(StopReason.LOOP_ERROR, "outcome_unmapped")
-    said = _guard.contained("the outcome= hook", hook, end, default=unmapped)
+    end = End(result, run.arguments, run.instance, run.last_answer, outcome.error)
+    said = _guard.contained("the outcome= hook", hook, end, default=UNMAPPED)
     if isinstance(said, Ending):
         return said
     try:
         reason, detail = said if isinstance(said, tuple) else (said, None)
-        return Ending(StopReason(reason), None if detail is None else _redact.name(detail))
+        ending = Ending(StopReason(reason), None if detail is None else _redact.name(detail))
     except (ValueError, TypeError):
+        ending = UNMAPPED
+    if ending is UNMAPPED or (ending.reason is StopReason.SUCCESS and ending.detail is not None):
         names = ", ".join(StopReason)
-        problem = ValueError(f"outcome= returned {_redact.to_json(said)[:100]}: return one of {names}")
+        problem = ValueError(
+            f"outcome= returned {_redact.to_json(said)[:100]}: return one of {names}, or (reason, detail); "
+            "success has no detail"
+        )
         _guard.fault("the outcome= hook", problem)
-        return unmapped
+        return UNMAPPED
+    return ending
 
 
 def _raised(run: Run, error: BaseException) -> Ending:

@@ -76,7 +76,7 @@ def _streamed(flow: Flow, command: Invoke, value: Any) -> Any:
         return None
 
     def finish(snapshot: Any, error: BaseException | None) -> None:
-        _concluded(flow, Outcome(error=error) if error is not None else Outcome(snapshot))
+        _concluded(flow, Outcome(snapshot, error))
 
     return proxied(value, command.scope, finish)
 
@@ -194,6 +194,7 @@ def relay(flow: Flow, command: Invoke, inner: Generator[Any, Any, Any]) -> Gener
     argument: Any = None
     inside: Context | None = None
     outcome: Outcome
+    ignored: BaseException | None = None
     while True:
         visit = scope.resume(inside)
         try:
@@ -210,31 +211,43 @@ def relay(flow: Flow, command: Invoke, inner: Generator[Any, Any, Any]) -> Gener
         try:
             argument, step = (yield item), inner.send
         except GeneratorExit as error:
-            outcome = _closed(scope, inside, inner, error)
+            outcome, ignored = _closed(scope, inside, inner, error)
             break
         except BaseException as error:
             argument, step = error, inner.throw
-    return _concluded(flow, outcome).unwrap()
+    return _ended(flow, outcome, ignored)
 
 
-def _closed(scope: Scope, inside: Context | None, inner: Generator[Any, Any, Any], error: GeneratorExit) -> Outcome:
+Closed = tuple[Outcome, BaseException | None]
+"""How closing a generator ended, and the error of one that yields instead: its reader has stopped it all the same."""
+
+
+def _closed(scope: Scope, inside: Context | None, inner: Generator[Any, Any, Any], error: GeneratorExit) -> Closed:
     visit = scope.resume(inside)
     try:
         inner.close()
     except BaseException as other:
-        return Outcome(error=other)
+        return (Outcome(error=other), None) if inner.gi_frame is None else (Outcome(error=error), other)
     finally:
         scope.pause(visit)
-    return Outcome(error=error)
+    return Outcome(error=error), None
+
+
+def _ended(flow: Flow, outcome: Outcome, ignored: BaseException | None) -> Any:
+    """What the reader of a generator gets at its end."""
+    ended = _concluded(flow, outcome)
+    if ignored is not None:
+        raise ignored
+    return ended.unwrap()
 
 
 def _concluded(flow: Flow, outcome: Outcome) -> Outcome:
     """A stream is read once: whatever the flow would do next, it has ended."""
-    ended = _advance(flow, outcome if outcome.error else Outcome(Streamed((), outcome.value)))
+    ended = _advance(flow, outcome._replace(value=Streamed((), outcome.value)))
     if not isinstance(ended, Outcome):
         flow.close()
         return outcome
-    return Outcome(ended.value.value) if isinstance(ended.value, Streamed) else ended
+    return ended._replace(value=ended.value.value) if isinstance(ended.value, Streamed) else ended
 
 
 Begun = tuple[Flow, Invoke, AsyncGenerator[Any, Any]]
@@ -250,6 +263,7 @@ def relaying(begin: Callable[..., Awaitable[Begun]]) -> Callable[..., AsyncGener
         argument: Any = None
         inside: Context | None = None
         outcome: Outcome
+        ignored: BaseException | None = None
         while True:
             visit = scope.resume(inside)
             try:
@@ -266,11 +280,11 @@ def relaying(begin: Callable[..., Awaitable[Begun]]) -> Callable[..., AsyncGener
             try:
                 argument, step = (yield item), inner.asend
             except GeneratorExit as error:
-                outcome = await _closed_async(scope, inside, inner, error)
+                outcome, ignored = await _closed_async(scope, inside, inner, error)
                 break
             except BaseException as error:
                 argument, step = error, inner.athrow
-        _concluded(flow, outcome).unwrap()
+        _ended(flow, outcome, ignored)
 
     return relayed
 
@@ -295,12 +309,13 @@ relay_async = relaying(_begun)
 
 async def _closed_async(
     scope: Scope, inside: Context | None, inner: AsyncGenerator[Any, Any], error: GeneratorExit
-) -> Outcome:
+) -> Closed:
     visit = scope.resume(inside)
     try:
         await inner.aclose()
     except BaseException as other:
-        return Outcome(error=other)
+        ended = getattr(inner, "ag_frame", None) is None
+        return (Outcome(error=other), None) if ended else (Outcome(error=error), other)
     finally:
         scope.pause(visit)
-    return Outcome(error=error)
+    return Outcome(error=error), None

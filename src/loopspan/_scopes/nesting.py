@@ -24,9 +24,17 @@ class Inner(Scope):
         self.outer = outer
         self.reader = Reader(options, outer.request.provider, outer.run.recorder.content.in_events)
 
+    def host(self) -> Scope:
+        """As for the outer attempt."""
+        return self.outer.host()
+
     def chunk(self, item: Any) -> None:
         """Read a streamed chunk."""
         self.reader.chunk(item)
+
+    def complete(self, value: Any) -> bool:
+        """Whether the stream has said why it ended."""
+        return self.reader.complete(value)
 
 
 def outer_attempt(scope: Scope) -> RequestAttempt | None:

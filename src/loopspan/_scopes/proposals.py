@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from loopspan import _redact
@@ -15,7 +16,7 @@ def canonical(arguments: Any) -> str:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             return _redact.clean(arguments)
     return _redact.to_json(arguments, sort=True)
 
@@ -31,6 +32,22 @@ def snapshot(arguments: Any) -> Snapshot:
     """Size and digest of arguments in their canonical form."""
     text = canonical(arguments)
     return Snapshot(len(text), _redact.digest(text))
+
+
+def whole(calls: Sequence[Call]) -> Sequence[Call]:
+    """The calls of an answer that is still coming, up to the first one whose arguments have not come to their end."""
+    for number, call in enumerate(calls):
+        if isinstance(call.arguments, str) and not _is_json(call.arguments):
+            return calls[:number]
+    return calls
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class Proposal:

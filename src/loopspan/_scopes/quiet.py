@@ -40,6 +40,7 @@ class QuietCall(ToolCall):
     def __init__(self, scope: Scope, options: ToolOptions, step: Step) -> None:
         self.run = scope.run
         self.parent = scope
+        self._kept = None
         self.handle = scope.handle
         self.options = options
         self.name = options.name
@@ -47,6 +48,7 @@ class QuietCall(ToolCall):
         self.arguments: Any = None
         self.attempts = 1
         self.quiet = True
+        self._open = self._inside = True
         self._reference = None
 
     def __getattr__(self, name: str) -> Any:
@@ -80,6 +82,7 @@ class QuietRequest(Scope):
     def __init__(self, scope: Scope, options: RequestOptions) -> None:
         self.run = scope.run
         self.parent = scope
+        self._kept = None
         self.handle = scope.handle
         self.options = options
         self.reader: Reader | None = None
@@ -90,6 +93,10 @@ class QuietRequest(Scope):
         if self.reader is None:
             self.reader = Reader(self.options, None, False)
         self.reader.chunk(item)
+
+    def complete(self, value: Any) -> bool:
+        """Whether the stream has said why it ended."""
+        return (self.reader or Reader(self.options, None, False)).complete(value)
 
     def unread(self, value: Any) -> Callable[[], Any]:
         """Reads the answer when somebody asks for it."""

@@ -35,21 +35,35 @@ class Reader:
             self._accumulator = Accumulator(content=self._content)
         self._accumulator.feed(item)
 
-    def partial(self) -> Answer | None:
-        """What a stream said before it broke, where it said what it used."""
-        answer = None if self._accumulator is None else self._accumulator.answer()
+    def partial(self, value: Any = None) -> Answer | None:
+        """What a stream said before it broke, where it said what it used. `value` is as for `read`."""
+        answer = self._known(value)
         return answer if answer is not None and answer.usage is not None else None
 
+    def complete(self, value: Any) -> bool:
+        """Whether what came of a stream up to here is a whole answer. `value` is as for `read`."""
+        answer = self._known(value)
+        return answer is not None and bool(answer.finish_reasons)
+
     def read(self, value: Any) -> Answer | None:
-        """The answer; None where nobody can read it."""
+        """The answer; None where nobody can read it. A stream's value is what its generator returned, or a snapshot."""
         if self._options.read is not None:
             streamed = Streamed(tuple(self._chunks), value.value) if isinstance(value, Streamed) else value
             return hook("read", self._options.read, streamed)
-        if self._accumulator is not None:
-            return self._accumulator.answer()
+        return self._known(value)
+
+    def heard(self) -> Answer | None:
+        """What the chunks say up to here."""
+        return None if self._accumulator is None else self._accumulator.answer()
+
+    def _known(self, value: Any) -> Answer | None:
+        """By the shapes that are known: the chunks, and where these do not make an answer, the value."""
+        heard = self.heard()
+        if heard is not None and heard.finish_reasons:
+            return heard
         from loopspan._answers import read
 
-        return read(value, self._provider)
+        return read(value.value if isinstance(value, Streamed) else value, self._provider) or heard
 
     def read_error(self, error: BaseException) -> Answer | None:
         """What an exception of `parse_errors` says was answered and billed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,12 @@ from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope
 from loopspan._scopes.options import RequestOptions, instance
-from loopspan._scopes.proposals import Proposal, snapshot
+from loopspan._scopes.proposals import Proposal, snapshot, whole
 from loopspan._scopes.reading import Reader
 from loopspan.errors import CallTimeout, ConfigurationError, RetryBudgetExhausted
 from loopspan.telemetry._spans import Handle
 from loopspan.usage import Cost, Usage
-from loopspan.values import Answer
+from loopspan.values import Answer, Call
 
 if TYPE_CHECKING:
     from loopspan._scopes.steps import Step
@@ -151,7 +152,7 @@ class Request:
 class RequestAttempt(Scope):
     """One attempt, as the body sees it: `answer` and `observe_totals` say what the result does not."""
 
-    __slots__ = ("_answer", "_inner", "_open", "_reader", "_totals", "inner_running", "number", "request")
+    __slots__ = ("_answer", "_inner", "_open", "_proposed", "_reader", "_totals", "inner_running", "number", "request")
 
     reads = "managers"
 
@@ -162,6 +163,7 @@ class RequestAttempt(Scope):
         self._totals: tuple[Usage, Cost | None] | None = None
         self._inner: tuple[Answer | None, BaseException | None] | None = None
         self.inner_running = False
+        self._proposed = 0
         self._reader = Reader(request.options, request.provider, request.run.recorder.content.in_events)
         self._start(backoff)
 
@@ -208,9 +210,20 @@ class RequestAttempt(Scope):
         instance(cost, Cost, "request.observe_totals(cost)")
         self._totals = (Usage.parse(usage) or usage, cost)
 
+    def host(self) -> Scope:
+        """Tools that are called while the answer is coming belong to the step: what it asked for up to here is proposed."""
+        heard = self._reader.heard()
+        if heard is not None:
+            self._propose(whole(heard.tool_calls or ()))
+        return self.request.parent
+
     def chunk(self, item: Any) -> None:
         """Read a streamed chunk."""
         self._reader.chunk(item)
+
+    def complete(self, value: Any) -> bool:
+        """Whether the stream has said why it ended."""
+        return self._reader.complete(value)
 
     def next_inner(self, backoff: float | None) -> None:
         """A request inside this one begins: it is this attempt, or the next one where one was made inside before."""
@@ -238,15 +251,22 @@ class RequestAttempt(Scope):
             if not self._open:
                 return
             self._close()
-            error = outcome.error
-            if error is None and not self.run.wants_answers:
-                self.run.unread = lambda: self._read(outcome.value)
-            elif error is None:
-                self._responded(self._read(outcome.value))
-            elif isinstance(error, self.request.options.parse_errors):
-                self._not_understood(error)
-            else:
-                self._failed(error)
+            try:
+                self._finish(outcome)
+            except Exception as fault:  # of a hook, under strict
+                self._record_failure(fault)
+                raise
+
+    def _finish(self, outcome: Outcome) -> None:
+        error = outcome.error
+        if error is None and not self.run.wants_answers:
+            self.run.unread = lambda: self._read(outcome.value)
+        elif error is None:
+            self._responded(self._read(outcome.value))
+        elif isinstance(error, self.request.options.parse_errors):
+            self._not_understood(error)
+        else:
+            self._failed(error, outcome.value)
 
     def abort(self, error: BaseException | None) -> None:
         """The run ends first."""
@@ -276,7 +296,7 @@ class RequestAttempt(Scope):
         if step is not None:
             step.answer = answer
         if answer.tool_calls:
-            self._propose(answer)
+            self._propose(answer.tool_calls)
         elif answer.tool_calls is not None and self.run.recorder.listening:
             self.run.recorder.add(e.ModelFinal(**self._where()), self.request.parent.handle)
 
@@ -294,9 +314,10 @@ class RequestAttempt(Scope):
         )
         recorder.end(event, self.handle)
 
-    def _propose(self, answer: Answer) -> None:
+    def _propose(self, calls: Sequence[Call]) -> None:
         run, step = self.run, self.request.step
-        for call in answer.tool_calls or ():
+        new, self._proposed = calls[self._proposed :], max(self._proposed, len(calls))
+        for call in new:
             taken = snapshot(call.arguments) if run.recorder.listening else None
             if step is not None:
                 step.proposals.items.append(Proposal(call, taken))
@@ -358,13 +379,16 @@ class RequestAttempt(Scope):
             step.answer = answer
             step.not_understood(answer.content, None)
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException, value: Any = None) -> None:
         """No answer; what the body said before it broke still counts."""
-        partial = self._reader.partial()
+        partial = self._reader.partial(value)
         if self._answer is not None or self._totals is not None:
             self._observe(self._answer)
         elif partial is not None:
             self._observe(partial)
+        self._record_failure(error)
+
+    def _record_failure(self, error: BaseException) -> None:
         recorder = self.run.recorder
         if recorder.listening:
             event = e.ModelFailed(

@@ -33,7 +33,9 @@ def settle(
         return None
     truth: Reconciled[Any] | None = None
     if call.options.reconcile is not None:
-        truth = yield from _ask(call, attempt, arguments)
+        truth, cut = yield from _ask(call, attempt, arguments)
+        if cut is not None:
+            return Outcome(error=cut)
     if truth is None:
         return Outcome(error=_unresolved(call, error))
     if truth.outcome == "committed":
@@ -58,28 +60,29 @@ def _resolved(call: ToolCall, attempt: ToolAttempt, outcome: str, handle: Handle
 
 def _ask(
     call: ToolCall, attempt: ToolAttempt, arguments: Mapping[str, Any]
-) -> Generator[Command, Outcome, Reconciled[Any] | None]:
-    """The remote side's answer; None where it cannot tell in as many tries as are allowed."""
+) -> Generator[Command, Outcome, tuple[Reconciled[Any] | None, BaseException | None]]:
+    """(the remote side's answer, None where it cannot tell in as many tries as are allowed; what cut the asking)."""
     recorder, where = call.run.recorder, {**call.where(), "attempt": attempt.number}
     span = recorder.open(e.ReconcileRequested(**where), call.place())
-    truth: Reconciled[Any] | None = None
-    tries = 0
-    while tries < TRIES:
-        tries += 1
-        answer = yield Invoke(call, _asker(call), (_intent(call, attempt, arguments),), {}, body=False)
-        truth = _told(answer)
-        if truth is not None or cancel_detail(answer.error) is not None:
-            break
-        slept = yield Sleep(PAUSE)
-        if slept.error is not None:
-            break
+    asked = Outcome()
+    tries, faults = 0, []
+    while tries < TRIES and asked.value is None and cancel_detail(asked.error) is None:
+        if tries:
+            asked = yield Sleep(PAUSE)
+        if asked.error is None or cancel_detail(asked.error) is None:
+            tries += 1
+            asked = yield Invoke(call, _asker(call), (_intent(call, attempt, arguments),), {}, body=False)
+            asked = _told(asked, faults)
+    truth: Reconciled[Any] | None = asked.value
     if truth is None:
         recorder.add(e.ReconcileUnresolved(**where, tries=tries), span)
     else:
         _resolved(call, attempt, truth.outcome, span)
     known = "unknown" if truth is None else truth.outcome
     recorder.end(e.ReconcileSpanClosed(**where, outcome=known, tries=tries), span)
-    return truth
+    for fault in faults:
+        _guard.fault("the reconcile= hook", fault)
+    return truth, asked.error
 
 
 def _asker(call: ToolCall) -> Callable[[Intent], Any]:
@@ -98,15 +101,18 @@ def _intent(call: ToolCall, attempt: ToolAttempt, arguments: Mapping[str, Any]) 
     )
 
 
-def _told(answer: Outcome) -> Reconciled[Any] | None:
-    if isinstance(answer.error, Exception):
-        _guard.fault("the reconcile= hook", answer.error)
-    value = answer.value
-    if answer.error is None and not isinstance(value, Reconciled):
-        problem = TypeError(f"reconcile= returned {type(value).__name__}: return a loopspan.Reconciled")
-        _guard.fault("the reconcile= hook", problem)
-        return None
-    return value if isinstance(value, Reconciled) and value.outcome in ("committed", "not_committed") else None
+def _told(answer: Outcome, faults: list[Exception]) -> Outcome:
+    """An answer that settles it, or a cancel; `faults` gets what the hook should not have done."""
+    if cancel_detail(answer.error) is not None:
+        return answer
+    value, error = answer.value, answer.error
+    if isinstance(error, Exception):
+        faults.append(error)
+    elif not isinstance(value, Reconciled):
+        faults.append(TypeError(f"reconcile= returned {type(value).__name__}: return a loopspan.Reconciled"))
+    elif value.outcome in ("committed", "not_committed"):
+        return answer
+    return Outcome()
 
 
 def _unresolved(call: ToolCall, error: BaseException | None) -> UnresolvedSideEffect:

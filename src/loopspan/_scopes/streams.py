@@ -1,14 +1,17 @@
 """SDK streams: handed out as a proxy that looks like the stream, and ends the scope when that is over.
 
-A stream is over when it is exhausted, breaks, is closed, or is collected. Stream managers (`with client.stream(…) as s`)
-are proxied too, and the stream that they give. What is read past the proxy's iteration (an SDK's `text_stream`, say) is
-found in the snapshot that the SDK keeps.
+A stream is over when it is exhausted, breaks, is closed, or is collected. Stream managers (`with client.stream(…) as
+s`) are proxied too, and the stream that they give. The stream's own methods (`until_done()`, `get_final_message()`)
+read through the proxy. What is read past it (an SDK's `text_stream`) is found in the snapshot that the SDK keeps.
 """
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import io
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from types import FunctionType, MethodType, TracebackType
 from typing import Any
 
 from loopspan import _guard
@@ -16,6 +19,8 @@ from loopspan._scopes.context import Scope
 
 SNAPSHOTS = ("current_message_snapshot", "current_completion_snapshot")
 """Where SDKs keep the answer so far."""
+
+CLOSERS = ("close", "aclose")
 
 Finish = Callable[[Any, BaseException | None], None]
 """Ends the scope with (value, error); called once."""
@@ -33,16 +38,55 @@ def is_manager(value: Any) -> bool:
     return (hasattr(cls, "__enter__") or hasattr(cls, "__aenter__")) and not isinstance(value, io.IOBase)
 
 
+class _Visit:
+    """One stay in the stream's own code, inside of the scope; an error that leaves it ends the scope."""
+
+    __slots__ = ("_proxy", "_saved")
+
+    def __init__(self, proxy: _Proxy) -> None:
+        self._proxy = proxy
+
+    def __enter__(self) -> None:
+        self._saved = self._proxy._self_scope.enter()
+        self._proxy._self_visits += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        proxy = self._proxy
+        proxy._self_visits -= 1
+        try:
+            if isinstance(error, StopIteration | StopAsyncIteration):
+                proxy._self_exhausted()
+            elif error is not None:
+                proxy._self_end(error)
+        finally:
+            proxy._self_scope.leave(self._saved)
+
+
 class _Proxy:
-    """Stands for `inner` in all but its type's name."""
+    """Stands for `inner` in all but its type's name. What is the proxy's own begins with `_self_`."""
 
     def __init__(self, inner: Any, scope: Scope, finish: Finish) -> None:
         self._self_inner = inner
         self._self_scope = scope
         self._self_finish: Finish | None = finish
+        self._self_stream: _Proxy | None = None
+        self._self_visits = 0
+        self._self_closed = False
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._self_inner, name)
+        value = getattr(self._self_inner, name)
+        if name in CLOSERS and callable(value):
+            return self._self_closer(value)
+        if isinstance(value, MethodType) and value.__self__ is self._self_inner and is_stream(self._self_inner):
+            function = value.__func__
+            return MethodType(function, self) if isinstance(function, FunctionType) else value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_self_"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._self_inner, name, value)
 
     @property  # type: ignore[misc]  # isinstance() asks for it
     def __class__(self) -> Any:
@@ -50,6 +94,8 @@ class _Proxy:
 
     def __repr__(self) -> str:
         return repr(self._self_inner)
+
+    # the end
 
     def _self_end(self, error: BaseException | None = None) -> None:
         finish, self._self_finish = self._self_finish, None
@@ -59,36 +105,69 @@ class _Proxy:
     def _self_snapshot(self) -> Any:
         for name in SNAPSHOTS:
             if hasattr(type(self._self_inner), name):
-                return _guard.contained("a stream's snapshot", getattr, self._self_inner, name)
+                with contextlib.suppress(Exception):  # before the first event there is none
+                    return getattr(self._self_inner, name)
         return None
 
-    def close(self) -> Any:
-        """Close the stream; what was not read is not read."""
-        try:
-            return self._self_inner.close()
-        finally:
-            self._self_end(GeneratorExit())
+    def _self_exhausted(self) -> None:
+        if self._self_closed:
+            self._self_stop()
+        else:
+            self._self_end()
 
-    def _self_given(self, stream: Any) -> Any:
+    def _self_stop(self) -> None:
+        """Nobody reads on: an answer that is there in full is one; any other was not waited for."""
+        if self._self_finish is not None:
+            answered = self._self_scope.complete(self._self_snapshot())
+            self._self_end(None if answered else GeneratorExit())
+
+    def _self_closer(self, close: Callable[..., Any]) -> Callable[..., Any]:
+        """The stream's own way to close it, which ends the scope too, at once or when it is no longer being read."""
+
+        def closer(*args: Any, **kwargs: Any) -> Any:
+            self._self_closed = True
+            with _Visit(self):
+                result = close(*args, **kwargs)
+            if inspect.isawaitable(result):
+                return self._self_closing(result)
+            self._self_was_closed()
+            return result
+
+        return closer
+
+    async def _self_closing(self, closing: Awaitable[Any]) -> Any:
+        with _Visit(self):
+            result = await closing
+        self._self_was_closed()
+        return result
+
+    def _self_was_closed(self) -> None:
+        if not self._self_visits:
+            self._self_stop()
+
+    # what a manager gives
+
+    def _self_given(self, entered: Any) -> Any:
         """The stream that a manager gives; it ends the scope, or the manager does."""
-        if not is_stream(stream):
-            return stream
-        given = proxied(stream, self._self_scope, lambda value, error: self._self_pass(value, error))
-        self._self_stream = given
-        return given
-
-    def _self_pass(self, value: Any, error: BaseException | None) -> None:
+        if entered is self._self_inner:
+            return self
+        if not is_stream(entered):
+            return entered
         finish, self._self_finish = self._self_finish, None
-        if finish is not None:
-            finish(value, error)
+        self._self_stream = proxied(entered, self._self_scope, finish or (lambda value, error: None))
+        return self._self_stream
 
     def _self_left(self, error: BaseException | None) -> None:
-        stream = self.__dict__.get("_self_stream")
-        (stream or self)._self_end(error)
+        """The `with` block is over."""
+        stream = self._self_stream or self
+        if error is not None or not is_stream(stream._self_inner):
+            stream._self_end(error)
+        else:
+            stream._self_stop()
 
     def __del__(self) -> None:
         if self.__dict__.get("_self_finish") is not None:
-            _guard.contained("the end of a stream", self._self_end, GeneratorExit())
+            _guard.contained("the end of a stream", self._self_stop)
 
 
 class _Plain(_Proxy):
@@ -98,27 +177,20 @@ class _Plain(_Proxy):
         return self
 
     def __next__(self) -> Any:
-        saved = self._self_scope.enter()
-        try:
+        with _Visit(self):
             item = next(self._self_inner)
-        except StopIteration:
-            self._self_end()
-            raise
-        except BaseException as error:
-            self._self_end(error)
-            raise
-        finally:
-            self._self_scope.leave(saved)
         self._self_scope.chunk(item)
         return item
 
     def __enter__(self) -> Any:
-        entered = self._self_inner.__enter__()
-        return self if entered is self._self_inner else self._self_given(entered)
+        with _Visit(self):
+            entered = self._self_inner.__enter__()
+        return self._self_given(entered)
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> Any:
         try:
-            return self._self_inner.__exit__(kind, error, traceback)
+            with _Visit(self):
+                return self._self_inner.__exit__(kind, error, traceback)
         finally:
             self._self_left(error)
 
@@ -130,34 +202,20 @@ class _Asynchronous(_Proxy):
         return self
 
     async def __anext__(self) -> Any:
-        saved = self._self_scope.enter()
-        try:
+        with _Visit(self):
             item = await anext(self._self_inner)
-        except StopAsyncIteration:
-            self._self_end()
-            raise
-        except BaseException as error:
-            self._self_end(error)
-            raise
-        finally:
-            self._self_scope.leave(saved)
         self._self_scope.chunk(item)
         return item
 
-    async def aclose(self) -> Any:
-        """Close the stream; what was not read is not read."""
-        try:
-            return await self._self_inner.aclose()
-        finally:
-            self._self_end(GeneratorExit())
-
     async def __aenter__(self) -> Any:
-        entered = await self._self_inner.__aenter__()
-        return self if entered is self._self_inner else self._self_given(entered)
+        with _Visit(self):
+            entered = await self._self_inner.__aenter__()
+        return self._self_given(entered)
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> Any:
         try:
-            return await self._self_inner.__aexit__(kind, error, traceback)
+            with _Visit(self):
+                return await self._self_inner.__aexit__(kind, error, traceback)
         finally:
             self._self_left(error)
 
@@ -167,7 +225,7 @@ class _Both(_Plain, _Asynchronous):
 
 
 def proxied(inner: Any, scope: Scope, finish: Finish) -> Any:
-    """A proxy that is read in the ways in which `inner` is: who asks whether it is asynchronous is told the truth."""
+    """A proxy that can be read in the ways in which `inner` can: who asks whether it is asynchronous hears the truth."""
     cls = type(inner)
     plain = hasattr(cls, "__next__") or hasattr(cls, "__enter__")
     asynchronous = hasattr(cls, "__anext__") or hasattr(cls, "__aenter__")

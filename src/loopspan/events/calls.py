@@ -19,12 +19,16 @@ class ToolCallProposed(Event):
 
 @event
 class ToolCallOpened(InCall):
-    """A logical call begins: `id_source` is given, matched (to a proposal) or generated."""
+    """A logical call begins: `id_source` is given, matched (to a proposal) or generated.
+
+    `owned`: another instrumentation's span of this operation is around it, so that one reports the operation.
+    """
 
     id_source: str = "given"
     known: bool = True
     effect: str | None = None
     subagent: bool = False
+    owned: bool = False
     needs_approval: bool = False
     max_attempts: int | None = None
     digest: str | None = None
@@ -141,6 +145,7 @@ class ToolResultBackfilled(InCall):
     """The result is in the next model request; `started` is when the result was there."""
 
     started: int
+    known: bool = True
 
 
 @event
@@ -148,3 +153,4 @@ class BackfillMissing(InCall):
     """The next model request carries other results of the turn, but not this one."""
 
     started: int
+    known: bool = True

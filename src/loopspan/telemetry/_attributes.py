@@ -89,13 +89,14 @@ def _model_requested(event: e.ModelRequested) -> Attributes:
 
 def _call_opened(event: e.ToolCallOpened) -> Attributes:
     own = {
-        semconv.OPERATION: semconv.EXECUTE_TOOL,
         semconv.TOOL_NAME: event.tool,
         semconv.TOOL_TYPE: semconv.FUNCTION,
         semconv.TOOL_CALL_ID: event.call_id,
         semconv.TOOL_ID_SOURCE: event.id_source,
         semconv.TOOL_ORDINAL: event.ordinal,
     }
+    if not event.owned:
+        own[semconv.OPERATION] = semconv.EXECUTE_TOOL
     if event.effect is not None:
         own[semconv.TOOL_EFFECT] = event.effect
     if event.digest is not None:
@@ -254,6 +255,10 @@ def _rejected(event: Any) -> Attributes:
     )
 
 
+def _backfill(event: Any) -> str:
+    return span_name(semconv.BACKFILL, event.tool if event.known else None)
+
+
 def _backfilled(outcome: str) -> Callable[[Any], Attributes]:
     return lambda event: {semconv.TOOL_NAME: event.tool, semconv.BACKFILL_OUTCOME: outcome}
 
@@ -288,8 +293,8 @@ INSTANT: Mapping[type[e.Event], Opening] = {
         lambda event: span_name(semconv.VALIDATE, None if event.rejection == "unknown_tool" else event.tool), _rejected
     ),
     e.PermissionDenied: Opening(_with_tool(semconv.VALIDATE), _rejected),
-    e.ToolResultBackfilled: Opening(_with_tool(semconv.BACKFILL), _backfilled("backfilled")),
-    e.BackfillMissing: Opening(_with_tool(semconv.BACKFILL), _backfilled("missing")),
+    e.ToolResultBackfilled: Opening(_backfill, _backfilled("backfilled")),
+    e.BackfillMissing: Opening(_backfill, _backfilled("missing")),
     e.ApprovalDecisionReceived: Opening(_with_tool(semconv.APPROVAL_WAIT), _decided),
     e.ApprovalExpired: Opening(_with_tool(semconv.APPROVAL_WAIT), _expired),
     e.HumanWait: Opening(lambda event: span_name(semconv.APPROVAL_WAIT, event.tool), _human_wait),

@@ -47,7 +47,7 @@ class Signature:
         if isinstance(arguments, str | bytes | bytearray):
             try:
                 arguments = json.loads(arguments or "{}")
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise self._rejected(f"not JSON: {error}") from error
         if not isinstance(arguments, Mapping):
             raise self._rejected(f"not a JSON object but {type(arguments).__name__}")
