@@ -60,7 +60,7 @@ def values(cls: type[Event]) -> st.SearchStrategy[Event]:
 
 
 EVENTS = st.sampled_from(CLASSES).flatmap(values)
-EXAMPLES = max(1_000, settings.default.max_examples if settings.default else 0)
+EXAMPLES = max(300, settings.default.max_examples if settings.default else 0)
 
 
 def attributes_of(event: Event) -> list[tuple[str, Any]]:

@@ -229,6 +229,25 @@ def test_a_parse_error_without_feedback(heard: Captured | None, feedback: Any):
         assert events(heard, "response_parse_error") == []
 
 
+def test_a_parse_error_of_a_step_that_is_over(heard: Captured | None):
+    """Its span has ended: nothing can be written to it any more, and the refusal is on record."""
+    with loopspan.agent_loop("payer") as run:
+        steps = run.steps()
+        first, _ = next(steps), next(steps)
+        error = refused(
+            lambda: first.parse_error("raw", feedback="again"),
+            loopspan.IllegalTransition,
+            "step 1 is over",
+            "2 is open",
+        )
+        assert isinstance(error, loopspan.IllegalTransition)
+        assert error.rule == "past_step"
+        run.succeed()
+    if heard is not None:
+        assert events(heard, "response_parse_error") == []
+        assert [event.refused for event in events(heard, "transition_refused")] == ["response_parse_error"]
+
+
 @pytest.mark.parametrize("reference", ["", None, 5], ids=repr)
 def test_an_acceptance_without_a_reference(reference: Any):
     @loopspan.tool

@@ -255,3 +255,17 @@ def test_D8_a_decision_that_never_comes_expires(witness: Witness, asynchronous: 
     assert bodies == []
     witness.ended("approval_expired", runs=1)
     assert facts(witness.captured, "approval_wait pay", "loopspan.approval.outcome") == [(UNSET, "expired")]
+
+
+@pytest.mark.parametrize(("decided", "outcome"), [(True, "approved"), (False, "denied"), (None, "pending")])
+def test_D8_a_loop_that_asks_people_itself_tells_silence_from_a_no(
+    witness: Witness, decided: bool | None, outcome: str
+):
+    def loop() -> None:
+        with loopspan.human_wait("approval") as wait:
+            if decided is not None:
+                wait.decided(decided, by="alice")
+
+    witness.use(loop_of("plain", loop))
+    witness.ended("success")
+    assert facts(witness.captured, "approval_wait", "loopspan.approval.outcome") == [(UNSET, outcome)]

@@ -77,7 +77,9 @@ class Asking:
     def options(self) -> dict[str, Any]:
         """What the decorator is told."""
         ask = self.asked
-        retry = None if ask.attempts is None or ask.form != "decorated" else Retry(max_attempts=ask.attempts, on=(Broken,))
+        retry = (
+            None if ask.attempts is None or ask.form != "decorated" else Retry(max_attempts=ask.attempts, on=(Broken,))
+        )
         return {
             "provider": "openai",
             "model": ask.model,

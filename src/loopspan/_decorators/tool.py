@@ -25,12 +25,12 @@ M = TypeVar("M")
 class Tool:
     """A decorated tool: its options and the function itself."""
 
-    __slots__ = ("_plain", "facts", "options")
+    __slots__ = ("plain", "facts", "options")
 
     def __init__(self, options: ToolOptions, facts: Function) -> None:
         self.options = options
         self.facts = facts
-        self._plain = plain_tool(options)
+        self.plain = plain_tool(options)
 
     def need_run(self) -> None:
         """Raise NoActiveRun, or RunClosed, where the tool must not run outside of one; warn where it may."""
@@ -47,7 +47,7 @@ class Tool:
         if scope is None:
             self.need_run()
             return None
-        if self._plain and scope.run.is_quiet:
+        if self.plain and scope.run.is_quiet:
             return call_quietly(scope, self.options, self.facts.call, args, kwargs)
         return self._direct(scope, args, kwargs)
 

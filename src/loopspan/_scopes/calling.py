@@ -92,8 +92,11 @@ def _left(call: ToolCall, outcome: Outcome, wrap: bool) -> Outcome:
         spent.__cause__ = error
         return Outcome(error=spent)
     call.run.has_left(error, "tool_failed")
-    if not wrap:
-        return outcome
-    failed = ToolFailed(f"tool {call.name!r} raised {type(error).__name__}")
+    return Outcome(error=tool_failed(call.name, error)) if wrap else outcome
+
+
+def tool_failed(name: str, error: BaseException) -> ToolFailed:
+    """What the Toolbox raises for a tool's own error."""
+    failed = ToolFailed(f"tool {name!r} raised {type(error).__name__}")
     failed.__cause__ = error
-    return Outcome(error=failed)
+    return failed

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from loopspan._scopes.call import ToolCall
+from loopspan._scopes.calling import tool_failed
 from loopspan._scopes.cancels import cancel_detail
-from loopspan._scopes.commands import Flow, Invoke
+from loopspan._scopes.commands import Flow, Invoke, Outcome
 from loopspan._scopes.context import Scope
 from loopspan._scopes.options import RequestOptions, ToolOptions
 from loopspan._scopes.reading import Reader
@@ -59,9 +60,15 @@ class QuietCall(ToolCall):
 
 
 def call_quietly(
-    scope: Scope, options: ToolOptions, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    scope: Scope,
+    options: ToolOptions,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    wrap: bool = False,
 ) -> Flow:
-    """Call a plain tool."""
+    """Call a plain tool; `wrap` as in `calling.run_body`."""
     run = scope.run
     run.check()
     call = QuietCall(scope, options, run.steps_.current or run.steps_.ensure())
@@ -69,6 +76,7 @@ def call_quietly(
     error = outcome.error
     if error is not None and cancel_detail(error) is None and not isinstance(error, options.control_flow):
         run.has_left(error, "tool_failed")
+        return Outcome(error=tool_failed(options.name, error)) if wrap else outcome
     return outcome
 
 

@@ -65,7 +65,8 @@ def _ask(
     recorder, where = call.run.recorder, {**call.where(), "attempt": attempt.number}
     span = recorder.open(e.ReconcileRequested(**where), call.place())
     asked = Outcome()
-    tries, faults = 0, []
+    tries = 0
+    faults: list[Exception] = []
     while tries < TRIES and asked.value is None and cancel_detail(asked.error) is None:
         if tries:
             asked = yield Sleep(PAUSE)

@@ -9,7 +9,7 @@ from loopspan import _redact
 from loopspan import events as e
 from loopspan._scopes.context import Scope
 from loopspan._scopes.proposals import Proposals
-from loopspan.errors import ConfigurationError
+from loopspan.errors import ConfigurationError, IllegalTransition
 from loopspan.values import Answer
 
 if TYPE_CHECKING:
@@ -51,14 +51,22 @@ class Step(Scope):
         """Record that this step's answer was not understood, and return `feedback` unchanged.
 
         `raw` is the answer as it came, `feedback` what the model is told. The step's outcome is `parse_error`; nothing
-        is executed and the run goes on (seed of Terminus2). Raises RunClosed in a run that is over.
+        is executed and the run goes on (seed of Terminus2). Raises RunClosed in a run that is over, IllegalTransition
+        where a later step is open.
         """
         if not isinstance(feedback, str):
             raise ConfigurationError(f"parse_error(feedback={feedback!r}): give the text that the model is told")
         if not self.run.is_closed:
-            self.run.steps_.ensure()
+            self._must_be_open(e.ResponseParseError.name)
         self.not_understood(raw, feedback)
         return feedback
+
+    def _must_be_open(self, event: str) -> None:
+        current, recorder = self.run.steps_.ensure(), self.run.recorder
+        if self is not current:
+            message = f"step {self.number} is over, {current.number} is open: say it before the next one begins"
+            recorder.add(e.TransitionRefused(refused=event, rule="past_step", message=message), recorder.root)
+            raise IllegalTransition(f"{event} refused: {message}", event=event, rule="past_step")
 
     def not_understood(self, raw: Any, prompt: str | None) -> None:
         """Record a response_parse_error with what the last answer said."""

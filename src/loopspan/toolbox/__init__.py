@@ -13,6 +13,7 @@ from loopspan._scopes.calling import Body, run_body
 from loopspan._scopes.commands import Flow, Outcome, untouched
 from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.flow import drive, drive_async
+from loopspan._scopes.quiet import call_quietly
 from loopspan.errors import ConfigurationError, LoopspanError, UnknownTool, ValidationRejected
 from loopspan.reasons import StopReason
 from loopspan.toolbox.arguments import Signature
@@ -94,6 +95,9 @@ class Toolbox:
         scope = active_scope()
         if scope is None:
             return self._outside(entry, name, arguments)
+        if entry is not None and entry.tool.plain and scope.run.is_quiet:
+            kwargs = entry.signature.parse(arguments)
+            return call_quietly(scope, entry.tool.options, entry.function, (), kwargs, wrap=True)
         return self._inside(scope, entry, name, arguments, call_id)
 
     def _unknown(self, name: Any) -> UnknownTool:

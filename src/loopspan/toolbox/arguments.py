@@ -15,12 +15,13 @@ _KINDS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 class Signature:
     """The arguments that a tool takes; the pydantic model is built when it is first needed."""
 
-    __slots__ = ("_function", "_model", "_name")
+    __slots__ = ("_aliases", "_function", "_model", "_name")
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._function = function
         self._name = name
         self._model: Any = None
+        self._aliases: list[tuple[str, str]] = []
 
     def parse(self, arguments: Any) -> dict[str, Any]:
         """Keyword arguments for the function.
@@ -35,13 +36,10 @@ class Signature:
         except ValidationError as error:
             problems = error.errors(include_input=False, include_url=False)
             raise self._rejected("; ".join(f"{_place(p['loc'])}: {p['msg']}" for p in problems)) from error
-        fields = type(model).model_fields
-        given = {
-            field.alias or name: getattr(model, name)
-            for name, field in fields.items()
-            if name in model.model_fields_set
-        }
-        return {**given, **(model.model_extra or {})}
+        values, present = model.__dict__, model.model_fields_set
+        given = {alias: values[name] for name, alias in self._aliases if name in present}
+        extra = model.model_extra
+        return {**given, **extra} if extra else given
 
     def _loaded(self, arguments: Any) -> Mapping[str, Any]:
         if isinstance(arguments, str | bytes | bytearray):
@@ -62,6 +60,7 @@ class Signature:
         """The pydantic model of the signature."""
         if self._model is None:
             self._model = _build(self._function, self._name)
+            self._aliases = [(name, field.alias or name) for name, field in self._model.model_fields.items()]
         return self._model
 
 
