@@ -223,7 +223,8 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
 
 def test_ids_in_notes_and_errors_move_no_cursor(cli, tmp_path):
     lines = [Written(run_id, trace=place).started().line() for place, run_id in enumerate(("\x1b[2Ja", "\x1b[2Jb"), 1)]
-    path = write(tmp_path / "spans.jsonl", *lines, Written("\x1b[2Jc", trace=3).started().step(1).line(without=("root",)))
-    code, out, err = cli("show", path, "\x1b[2J")
+    hostile = Written("\x1b[2Jc", trace=3).started().step(1).line(without=("root",))
+    path = write(tmp_path / "spans.jsonl", *lines, hostile)
+    code, _, err = cli("show", path, "\x1b[2J")
     assert (code, "\x1b" in err) == (2, False)
     assert "\x1b" not in cli("show", path)[1]

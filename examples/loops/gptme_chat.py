@@ -16,6 +16,7 @@ from typing import Any
 os.environ.setdefault("GPTME_TIKTOKEN_TIMEOUT", "0")  # or it looks for a tokenizer in the network
 
 import gptme.chat
+import gptme.llm
 from gptme.constants import DECLINED_CONTENT, INTERRUPT_CONTENT
 from gptme.llm import llm_mock
 from gptme.logmanager import Log
@@ -43,7 +44,7 @@ def which(use: ToolUse, *_: Any, **__: Any) -> Call:
 def failure(result: Streamed) -> str | None:
     """A tool yields messages, and tells of its failure in one."""
     for message in result.chunks:
-        if message.content == DECLINED_CONTENT:
+        if message.content in (DECLINED_CONTENT, "Declined by user"):
             return "declined"
         if message.content.startswith("Error"):
             return "tool_error"
@@ -67,11 +68,11 @@ def why(end: End) -> StopReason | tuple[StopReason, str]:
 # wrapper
 def instrument() -> None:
     """The chat, what asks the model, and what runs a tool."""
-    gptme.chat.reply = loopspan.model_request(
-        provider=lambda messages, model, *_, **__: model.split("/")[0],
-        model=lambda messages, model, *_, **__: model.split("/", 1)[1],
+    gptme.llm._reply_after_hooks = loopspan.model_request(  # hooks of its own may refuse a request before that
+        provider=lambda messages, model, *_: model.split("/")[0],
+        model=lambda messages, model, *_: model.split("/", 1)[1],
         read=read,
-    )(gptme.chat.reply)
+    )(gptme.llm._reply_after_hooks)
     ToolUse.execute = loopspan.tool(call=which, failure=failure)(ToolUse.execute)
     gptme.chat.chat = loopspan.agent_loop("gptme", outcome=why)(gptme.chat.chat)
 
@@ -80,16 +81,17 @@ def instrument() -> None:
 
 
 class Script:
-    """What gptme's offline provider answers; an exception is raised."""
+    """What gptme's offline provider answers; an exception is raised, a function is called."""
 
     def __init__(self) -> None:
-        self.answers: list[str | BaseException] = []
+        self.answers: list[Any] = []
 
     def chat(self, messages: list[Message], model: str, *_: Any, **__: Any) -> tuple[str, dict[str, Any]]:
         """A whole answer."""
         answer = self.answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer
+        answer = answer() if callable(answer) else answer
         usage = {"input_tokens": 100, "output_tokens": 20}
         return answer, {"model": model, "served_model": "mock-1", "usage": usage, "cost": 0.01}
 
@@ -102,25 +104,21 @@ class Script:
 
 SCRIPT = Script()
 llm_mock.chat, llm_mock.stream = SCRIPT.chat, SCRIPT.stream
+TOOLS = ["save", "patch", "complete"]
 SAVE = "I write it down.\n```save answer.txt\n42\n```\n"
+DONE = "That is all.\n```complete\n```\n"
 
 
-def talk(directory: Path, name: str, *answers: str | BaseException, prompts: tuple[str, ...] = ("Please.",)) -> None:
+def talk(directory: Path, name: str, *answers: Any, prompts: tuple[str, ...] = ("Please.",), **options: Any) -> None:
     """A conversation as gptme's command line starts it, with nobody at the terminal."""
     SCRIPT.answers[:] = answers
     (directory / name).mkdir()
     (directory / name / "config.toml").write_text(f'[chat]\nname = "{name}"\n')
+    asked = [Message("user", prompt) for prompt in prompts]
+    started = [Message("system", "You are a helpful assistant.")]
+    usual = {"stream": False, "no_confirm": True, "interactive": False, "tool_format": "markdown"}
     gptme.chat.chat(
-        [Message("user", prompt) for prompt in prompts],
-        [Message("system", "You are a helpful assistant.")],
-        directory / name,
-        directory,
-        "mock/static",
-        stream=False,
-        no_confirm=True,
-        interactive=False,
-        tool_allowlist=["save", "patch"],
-        tool_format="markdown",
+        asked, started, directory / name, directory, "mock/static", tool_allowlist=TOOLS, **(usual | options)
     )
 
 
@@ -128,9 +126,9 @@ def main(directory: Path) -> None:
     """Three runs: a tool, two models in one conversation, and one that never ends."""
     loopspan.setup(service_name="gptme", file=directory / "spans.jsonl")
     instrument()
-    talk(directory, "saves", SAVE, "Done.")
+    talk(directory, "saves", SAVE, DONE)
     assert (directory / "answer.txt").read_text() == "42\n"
-    talk(directory, "asks-two", "I am one.", "I am another.", prompts=("Who?", "/model mock/echo", "Who?"))
+    talk(directory, "asks-two", "I am one.\n" + DONE, DONE, prompts=("Who?", "/model mock/echo", "Who?"))
     os.environ["GPTME_MAX_STEPS"] = "2"
     talk(directory, "never-ends", SAVE, SAVE, SAVE)
     loopspan.flush()
@@ -138,7 +136,7 @@ def main(directory: Path) -> None:
     saves, asks_two, never_ends = loopspan.read_runlog(directory / "spans.jsonl").runs
     assert [run.stop_reason for run in (saves, asks_two)] == [StopReason.SUCCESS] * 2
     assert never_ends.stop_reason == StopReason.MAX_STEPS
-    assert [(call.name, call.outcome) for call in saves.tool_calls] == [("save", "ok")]
+    assert [(call.name, call.outcome) for call in saves.tool_calls] == [("save", "ok"), ("complete", "ok")]
     assert [step.requests[0].model for step in asks_two.steps] == ["static", "echo"]
     assert [run.usage.input_tokens for run in (saves, asks_two, never_ends)] == [200] * 3
     for run in (saves, asks_two, never_ends):

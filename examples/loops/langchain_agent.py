@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,9 @@ class Recorded(AgentMiddleware):
     """The last middleware of an agent, so that what others repeat is an attempt."""
 
     wrap_model_call = awrap_model_call = loopspan.model_request(model=model, read=read)(hand_over)
-    wrap_tool_call = awrap_tool_call = loopspan.tool(call=which, failure=failure, control_flow=(GraphBubbleUp,))(hand_over)
+    wrap_tool_call = awrap_tool_call = loopspan.tool(call=which, failure=failure, control_flow=(GraphBubbleUp,))(
+        hand_over
+    )
 
 
 def instrument(agent: Any, name: str) -> Any:
@@ -86,16 +88,16 @@ def instrument(agent: Any, name: str) -> Any:
 
 
 class Script(Iterator[AIMessage]):
-    """What a model answers, one after the other; an exception is raised."""
+    """What a model answers, one after the other; an exception is raised, a function is called."""
 
-    def __init__(self, *answers: AIMessage | Exception) -> None:
+    def __init__(self, *answers: AIMessage | Exception | Callable[[], AIMessage]) -> None:
         self.answers = list(answers)
 
     def __next__(self) -> AIMessage:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer() if callable(answer) else answer
 
 
 class ScriptedModel(GenericFakeChatModel):
@@ -134,10 +136,10 @@ async def stock(item: str) -> int:
     return len(item)
 
 
-def build(*answers: AIMessage | Exception, middleware: tuple[AgentMiddleware, ...] = ()) -> Any:
+def build(*answers: Any, tools: tuple[Any, ...] = (price, stock), middleware: tuple[AgentMiddleware, ...] = ()) -> Any:
     """An agent as the package's users build it, then wrapped."""
     model = ScriptedModel(messages=Script(*answers))
-    return instrument(create_agent(model, [price, stock], middleware=[*middleware, Recorded()]), "shop")
+    return instrument(create_agent(model, tools, middleware=[*middleware, Recorded()]), "shop")
 
 
 BOTH = (("c1", "price", {"item": "apple"}), ("c2", "price", {"item": "pear"}))
@@ -159,7 +161,12 @@ def main(directory: Path) -> None:
 
     runs = loopspan.read_runlog(directory / "spans.jsonl").runs
     assert [run.stop_reason for run in runs] == [StopReason.SUCCESS] * 3 + [StopReason.MAX_STEPS]
-    assert [[call.call_id for call in run.tool_calls] for run in runs] == [["c1", "c2"], ["c1"], ["c1", "c2"], ["c1"] * 2]
+    assert [[call.call_id for call in run.tool_calls] for run in runs] == [
+        ["c1", "c2"],
+        ["c1"],
+        ["c1", "c2"],
+        ["c1"] * 2,
+    ]
     assert [len(run.steps) for run in runs] == [2, 2, 2, 2]
     assert [run.usage.input_tokens for run in runs] == [200] * 4
     for run in runs:

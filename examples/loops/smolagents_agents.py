@@ -1,8 +1,8 @@
 """smolagents' two agents as published, wrapped from outside: without an adapter, without a patch of the package.
 
-`pip install smolagents`; the models are scripted, nothing needs the network. A `ToolCallingAgent` runs parallel calls in
-a pool of threads, a `CodeAgent` runs what the model wrote in another one, which loses the context; both return when they
-were cut off, and make one more request then, outside of their steps. `python smolagents_agents.py [directory]`.
+`pip install smolagents`; the models are scripted, nothing needs the network. A `ToolCallingAgent` runs parallel calls
+in a pool of threads, a `CodeAgent` runs what the model wrote in another one, which loses the context; both return when
+they were cut off, and make one more request then, outside of their steps. `python smolagents_agents.py [directory]`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def carry(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` with the present run, step and span around it, wherever it is called: `pool.submit(carry(work), …)`."""
+    """`function` with the present run, step and span around it wherever it is called: `pool.submit(carry(work))`."""
     carried = get_current()
 
     @functools.wraps(function)

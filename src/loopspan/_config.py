@@ -146,8 +146,9 @@ def configure(
     when a run starts). `prices(provider, model, usage) -> Cost | None`: asked for every request without a cost of its
     own; "genai-prices" is the price table of that package (extra `[prices]`).
     `content`: whether messages, arguments and results leave the process: a bool, or a value of the standard variable
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT. `events`: "span", "log" or "both" (LOOPSPAN_EVENTS). `semconv`: which names metrics
-    have: "genai-0.1", "1.41" (what today's dashboards ask for) or "both" (LOOPSPAN_SEMCONV). `strict`: own faults are raised (LOOPSPAN_STRICT). `enabled`: False records nothing and still enforces the lifecycle
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT. `events`: "span", "log" or "both" (LOOPSPAN_EVENTS). `semconv`:
+    which names metrics have: "genai-0.1", "1.41" (what today's dashboards ask for) or "both" (LOOPSPAN_SEMCONV).
+    `strict`: own faults are raised (LOOPSPAN_STRICT). `enabled`: False records nothing and still enforces the lifecycle
     (LOOPSPAN_ENABLED).
 
     Returns a context manager that restores the former settings. Raises ConfigurationError for a value that cannot work.

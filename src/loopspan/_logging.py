@@ -27,7 +27,7 @@ def log_fields() -> dict[str, str | int]:
 
 
 class LogFilter(logging.Filter):
-    """Puts `run_id`, `step` and `call_id` on every log record, "-" where there is none, so that formats can name them."""
+    """Puts `run_id`, `step` and `call_id` on every log record, "-" where there is none, for formats to name."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let every record through."""

@@ -30,8 +30,9 @@ def setup(
 
     `service_name`: the resource's, else OTEL_SERVICE_NAME. `endpoint`: an OTLP/HTTP base address such as
     `http://localhost:4318`, else the OTEL_* variables, else a local collector. `file`: an OTLP-JSON file, one line an
-    export, appended to. OTEL_METRICS_EXPORTER=none leaves metrics out. On a terminal each run is printed as a tree when it
-    closes. Sets the global providers where none are set, and ours in any case. Returns the provider; calling it again replaces ours.
+    export, appended to. OTEL_METRICS_EXPORTER=none leaves metrics out. On a terminal each run is printed as a tree when
+    it closes. Sets the global providers where none are set, and ours in any case. Returns the provider; calling it
+    again replaces ours.
 
     Raises ConfigurationError for both an endpoint and a file.
     """

@@ -56,7 +56,7 @@ def clean(text: str) -> str:
 
 
 def name(value: Any) -> str | None:
-    """A name or id from outside as text of at most NAME_LIMIT characters; None where it is neither text nor a number."""
+    """A name or id from outside as text of at most NAME_LIMIT characters; None where it is no text or number."""
     if isinstance(value, str):
         text = value if type(value) is str else str.__str__(value)
         return text[:NAME_LIMIT] if text.isascii() else clean(text[:NAME_LIMIT])

@@ -138,12 +138,13 @@ class Recorder:
         "state",
     )
 
-    def __init__(self, run_id: str, settings: _config.Settings) -> None:
+    def __init__(self, run_id: str, settings: _config.Settings, anchor: Anchor | None = None) -> None:
+        """Start the record of a run; `anchor` is that of the run above it, within whose times it lies."""
         self.run_id = run_id
         self.lock = threading.RLock()
         self.state: State = NEW
         self.seq = 0
-        self.anchor = Anchor()
+        self.anchor = anchor or Anchor()
         self.content = settings.policy()
         self.listening = False
         self.root: Handle

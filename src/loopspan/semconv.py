@@ -92,6 +92,7 @@ RECONCILE_ACTOR = "loopspan.reconcile.actor"
 # loopspan: totals, on steps and runs only, so that nothing is ever summed twice
 TOTAL_USAGE = "loopspan.usage."
 TOTAL_USAGE_DESCENDANTS = "loopspan.usage.descendants."
+TOTAL_USAGE_DELIVERED = "loopspan.usage.delivered."
 TOTAL_INCOMPLETE = "loopspan.usage.incomplete"
 TOTAL_COST = "loopspan.cost."
 COST_UNPRICED = "loopspan.cost.unpriced"

@@ -78,7 +78,7 @@ def test_E1_the_retries_of_a_run_have_a_budget():
 @WAY
 def test_E2_one_logical_request_of_several_attempts_counts_once(way: Any):
     captured, recorded = run(way, TooMany, OK)
-    assert recorded.summary()["model_calls"] == 1
+    assert recorded.summary()["cost_metric"]["model_calls"] == 1
     assert len(facts(captured, "chat m")) == 2
     assert captured.metric("gen_ai.invoke_agent.inference_calls").sum == 1
     assert captured.metric("gen_ai.client.inference.duration").count == 2
@@ -93,7 +93,7 @@ def test_E2_equal_requests_that_both_succeed_are_two():
         send(messages)
 
     captured, recorded = run(twice, OK, OK)
-    assert recorded.summary()["model_calls"] == 2
+    assert recorded.summary()["cost_metric"]["model_calls"] == 2
     assert [number for _, number in facts(captured, "chat m", "loopspan.attempt.number")] == [1, 1]
 
 
@@ -105,5 +105,5 @@ def test_E2_another_request_after_a_failed_one_is_another_request():
         send(["another", "message"])
 
     captured, recorded = run(other, TooMany, OK)
-    assert recorded.summary()["model_calls"] == 2
+    assert recorded.summary()["cost_metric"]["model_calls"] == 2
     assert [number for _, number in facts(captured, "chat m", "loopspan.attempt.number")] == [1, 1]

@@ -147,7 +147,6 @@ def test_an_approval_may_have_expired_meanwhile():
 
 def test_what_is_to_be_sent_again_is_unknown_until_it_was():
     """Cancelled while it waits for the attempt with the same key: nobody knows what the first one did."""
-
     waiting = asyncio.Event()
 
     def a_minute(attempt: int) -> float:

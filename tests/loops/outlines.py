@@ -21,7 +21,7 @@ UNSAID = (None, "ok", "given")
 
 
 def outline(captured: Captured) -> str:
-    """The spans of all traces as an indented text, siblings in order of start, those at once by their ids."""
+    """The spans of all traces as an indented text: siblings in order of start, but for calls, which may be at once."""
     children: dict[Any, list[Any]] = {}
     for span in captured.spans:
         children.setdefault(span.parent.span_id if span.parent else None, []).append(span)
@@ -36,7 +36,7 @@ def _lines(children: dict[Any, list[Any]], parent: Any, indent: str) -> Iterator
 
 def _place(span: Any) -> tuple[Any, ...]:
     call_id = span.attributes.get(semconv.TOOL_CALL_ID, "")
-    return (bool(call_id), call_id or span.start_time, span.start_time)
+    return (span.name.startswith(semconv.BACKFILL), call_id, span.start_time)
 
 
 def _details(span: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import ModelRetryMiddleware, ToolRetryMiddleware
+from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 
 from loops import published
@@ -60,8 +61,8 @@ def test_every_way_to_call_an_agent_gives_the_same_trace(loopspan_capture: Captu
         "      attempt price\n"
         "    execute_tool price c2\n"
         "      attempt price\n"
-        "    backfill price c1\n"
-        "    backfill price c2\n"
+        "    backfill price\n"
+        "    backfill price\n"
         "  step 2\n"
         "    chat scripted-1 100 20 stop"
     )
@@ -78,7 +79,7 @@ def test_async_tools_are_under_their_step(loopspan_capture: Captured):
         "  step 1\n"
         "    chat scripted-1 100 20 tool_calls\n"
         + "".join(f"    execute_tool stock c{number}\n      attempt stock\n" for number in range(3))
-        + "".join(f"    backfill stock c{number}\n" for number in range(3))
+        + "    backfill stock\n" * 3
         + "  step 2\n"
         "    chat scripted-1 100 20 stop"
     )
@@ -133,29 +134,6 @@ def no_longer_read(agent: Any) -> None:
         break
 
 
-def no_longer_awaited(agent: Any) -> None:
-    """The task that asks is cancelled while the model is thinking."""
-
-    async def main() -> None:
-        thinking, goes_on = asyncio.Event(), asyncio.Event()
-
-        async def forever(*args: Any, **options: Any) -> Any:
-            thinking.set()
-            await goes_on.wait()
-
-        object.__setattr__(agents.ScriptedModel, "_agenerate", forever)
-        try:
-            task = asyncio.create_task(agent.ainvoke(ASKED))
-            await thinking.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        finally:
-            del agents.ScriptedModel._agenerate
-
-    asyncio.run(main())
-
-
 def endless(count: int = 9) -> list[Any]:
     """A model that asks for the same again and again."""
     return [agents.answer("", APPLE) for _ in range(count)]
@@ -173,7 +151,6 @@ ENDINGS: dict[str, tuple[Callable[[Any], Any], list[Any], str, str | None]] = {
     ]
 } | {
     "no longer read": (no_longer_read, endless(), "cancelled", "consumer_stopped"),
-    "no longer awaited": (no_longer_awaited, [], "cancelled", "task_cancelled"),
 }
 
 
@@ -186,7 +163,32 @@ def test_a_run_says_why_it_ended(loopspan_capture: Captured, ending: str):
     assert loopspan_capture.open_spans() == []
 
 
-def test_a_request_lasts_as_long_as_the_model_takes():
+def test_a_run_that_is_cancelled_takes_its_tools_along(loopspan_capture: Captured):
+    async def main() -> None:
+        working, goes_on = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def ponder() -> None:
+            """Think for a long time."""
+            working.set()
+            await goes_on.wait()
+
+        agent = agents.build(agents.answer("", ("c1", "ponder", {})), tools=(ponder,))
+        task = asyncio.create_task(agent.ainvoke(ASKED))
+        await working.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    (run,) = loopspan_capture.runs
+    assert (run.stop_reason, run.stop_detail) == ("cancelled", "task_cancelled")
+    assert [(call.call_id, call.outcome) for call in run.tool_calls] == [("c1", "cancelled")]
+    assert loopspan_capture.open_spans() == []
+
+
+@each_way
+def test_a_request_lasts_as_long_as_the_model_takes(ask: Callable[..., Any]):
     clock = TickingClock()
 
     def slowly() -> Any:
@@ -194,12 +196,7 @@ def test_a_request_lasts_as_long_as_the_model_takes():
         return agents.answer("7")
 
     with capture(clock=clock) as captured:
-        agent = agents.build()
-        agents.Script.__next__, kept = (lambda self: slowly()), agents.Script.__next__
-        try:
-            invoke(agent)
-        finally:
-            agents.Script.__next__ = kept
+        ask(agents.build(slowly))
     (duration,) = durations(captured, "chat scripted-1")
     assert 5 <= duration < 6
 

@@ -59,7 +59,8 @@ def test_tools_in_code_are_under_the_call_of_the_interpreter(loopspan_capture: C
         "        execute_tool final_answer call_2_1 generated\n"
         "          attempt final_answer"
     )
-    arguments = [span.attributes["gen_ai.tool.call.arguments"] for span in loopspan_capture.spans if span.name == "execute_tool price"]
+    prices = [span for span in loopspan_capture.spans if span.name == "execute_tool price"]
+    arguments = [span.attributes["gen_ai.tool.call.arguments"] for span in prices]
     assert arguments == ['{"item":"apple"}', '{"item":"pear"}']
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import loopspan
-from loopspan import Answer, Approval, Cost, Decision, NoEffect, Reconciled, Retry, Usage
+from loopspan import Approval, Cost, Decision, NoEffect, Reconciled, Retry, Usage
 from projection.programs import Ask, Loop, Use
 
 

@@ -20,7 +20,7 @@ from loopspan.lifecycle import State
 from loopspan.testing import CountingIds, TickingClock, capture
 from loopspan.testing.capturing import Captured
 from projection.boundaries import Asking, Broken, Frame, Unread, Using, finished
-from projection.programs import ASYNC_FORMS, Ask, Loop, Misread, Together, Use
+from projection.programs import ASYNC_FORMS, Ask, Loop, Misread, Together, Use, Wait
 
 
 class Flow(Exception):
@@ -59,7 +59,8 @@ class Player:
         """One run."""
         frame = Frame(loop, loop.form in ASYNC_FORMS)
         form = getattr(self, f"_{loop.form}")
-        return await form(frame, loopspan.agent_loop(loop.form, control_flow=(Flow,), **dict(loop.options)))
+        with loopspan.context(**dict(loop.facts)):
+            return await form(frame, loopspan.agent_loop(loop.form, control_flow=(Flow,), **dict(loop.options)))
 
     async def _plain(self, frame: Frame, decorate: Any) -> Any:
         return decorate(lambda: finished(self.body(frame)))()
@@ -134,10 +135,18 @@ class Player:
             return await Using(self, action, frame).use()
         if isinstance(action, Together):
             return await self.together(action, frame)
+        if isinstance(action, Wait):
+            return self.wait(action)
         assert isinstance(action, Misread)
         with contextlib.suppress(loopspan.NoActiveRun):
             loopspan.current_step().parse_error(action.raw, feedback="ERROR: say it again")
         return None
+
+    def wait(self, wait: Wait) -> None:
+        """Somebody is asked."""
+        with loopspan.human_wait("review") as waiting:
+            if wait.approved is not None:
+                waiting.decided(wait.approved, by="bob")
 
     async def together(self, together: Together, frame: Frame) -> None:
         """At the same time: tasks in asynchronous loops, else threads; then the first failure is raised."""
@@ -156,7 +165,7 @@ class Player:
         def one(part: Any) -> None:
             try:
                 ended.append(finished(self.act(part, frame)))
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  # what it is decides who raises it again
                 ended.append(error)
 
         threads = [threading.Thread(target=loopspan.carry(one), args=(part,)) for part in together.parts]

@@ -64,8 +64,18 @@ class Misread:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """The loop asks a person itself."""
+
+    approved: bool | None
+
+
+@dataclass(frozen=True)
 class Loop:
-    """A run: its form, its limits, what it does, how it ends, and whether it survives the failures of what it does."""
+    """A run: its form, its limits, what it does, how it ends, and whether it survives the failures of what it does.
+
+    `options` are those of the loop, `facts` those of the context around it.
+    """
 
     form: str
     actions: tuple[Any, ...]
@@ -74,6 +84,7 @@ class Loop:
     explicit: bool = False
     touching: bool = False
     options: Any = ()
+    facts: Any = ()
 
 
 # --- values
@@ -145,6 +156,7 @@ EFFECT_USES = st.builds(
 ).map(lambda use: replace(use, attempts=None) if use.effect == "unsafe" else use)
 USES = PLAIN_USES | GUARDED_USES | EFFECT_USES
 MISREADS = st.builds(Misread, VALUES)
+WAITS = st.builds(Wait, st.sampled_from([None, True, False]))
 
 # --- loops
 
@@ -168,6 +180,16 @@ OPTIONS = st.fixed_dictionaries(
     },
 )
 
+FACTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "conversation_id": st.just("c-1") | TEXTS,
+        "subject": st.just("alice"),
+        "goal": TEXTS,
+        "attributes": st.sampled_from([{"tenant": "t1", "tags": ("a", "b")}, {"share": 0.5, "large": 2**70}]),
+    },
+)
+
 
 def calling(loops: Any) -> st.SearchStrategy[Use]:
     """Calls of tools whose body runs sub-agents, requests and other calls."""
@@ -180,7 +202,7 @@ def actions(loops: Any) -> st.SearchStrategy[tuple[Any, ...]]:
     together = st.builds(Together, st.lists(calls, min_size=2, max_size=3).map(tuple)) | st.builds(
         Together, st.lists(ASKS, min_size=2, max_size=3).map(tuple)
     )
-    one = ASKS | calls | MISREADS | together
+    one = ASKS | calls | MISREADS | WAITS | together
     return st.lists(one if loops is None else one | loops, max_size=4).map(tuple)
 
 
@@ -195,6 +217,7 @@ def loops(forms: list[str], inner: Any) -> st.SearchStrategy[Loop]:
         explicit=st.booleans(),
         touching=st.booleans(),
         options=st.just({}) | OPTIONS,
+        facts=st.just({}) | FACTS,
     )
 
 

@@ -183,8 +183,8 @@ def test_folding_the_events_gives_the_state_again(captured, fed):
 
 
 @pytest.mark.parametrize("reason", list(SuspendReason))
-def test_the_printed_summaries_are_those_of_the_seed(seed: ModuleType, reason: SuspendReason):
-    """What the seed refuses to close with is what loopspan suspends for, and nothing of it is a stop reason."""
+def test_what_the_run_waits_for_is_no_stop_reason(seed: ModuleType, reason: SuspendReason):
+    """What the seed suspends for is what loopspan suspends for, and nothing of it closes a run."""
     assert reason.value in seed.SUSPEND_REASONS
     assert reason.value not in list(StopReason)
 

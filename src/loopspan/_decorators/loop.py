@@ -108,7 +108,8 @@ def agent_loop(name: Any = None, **options: Any) -> Any:
 
     The function's result and exceptions reach its caller untouched; the stop reason follows lifecycle.md, *How a run
     ends*. Raises ConfigurationError for options that cannot work, WrongKind where it is put on something that is not a
-    function; at a call StoreRequired for a durable run without a store; leaving the block undecided raises RunNotClosed.
+    function; at a call StoreRequired for a durable run without a store; leaving the block undecided raises
+    RunNotClosed.
     """
     if callable(name) or isinstance(name, staticmethod | classmethod):
         return AgentLoop(None, **options)(name)

@@ -101,7 +101,9 @@ def _starter(options: RequestOptions, facts: Function) -> Starter:
     return start
 
 
-def _request(scope: Scope, options: RequestOptions, facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow:
+def _request(
+    scope: Scope, options: RequestOptions, facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Flow:
     provider = _said("provider", options.provider, args, kwargs)
     model = _said("model", options.model, args, kwargs) or facts.argument("model", args, kwargs)
     request = Request.open(scope, options, provider, model, _messages(facts, args, kwargs), shape(args, kwargs))
@@ -154,13 +156,14 @@ def model_request(function: Any = None, /, **options: Any) -> Any:
     `@model_request(provider=…, model=…)`, or `with model_request(…) as request:`.
 
     `provider`, `model`: text, a function of the call's arguments, or left out (the bound `model` argument, the answer).
-    `retry`: a `Retry`; `timeout`: seconds or timedelta an attempt. `read(answer)` reads answers of a shape that loopspan
-    does not know and returns an `Answer`. `parse_errors`: exceptions that mean "answered and billed, not understood";
-    `read_error(exception)` reads those. `step=False`: a side request (a title, a compaction) that opens no step.
+    `retry`: a `Retry`; `timeout`: seconds or timedelta an attempt. `read(answer)` reads answers of a shape that
+    loopspan does not know and returns an `Answer`. `parse_errors`: exceptions that mean "answered and billed, not
+    understood"; `read_error(exception)` reads those. `step=False`: a side request (a title, a compaction) that opens no
+    step.
 
-    Result and exceptions are untouched. Raises ConfigurationError and WrongKind at decoration; at a call MaxStepsExceeded,
-    DeadlineExceeded, BudgetExhausted, RunClosed before the model is asked, and RetryBudgetExhausted from the last failure
-    when the attempts are used up. Outside of a run the function is called as it is.
+    Result and exceptions are untouched. Raises ConfigurationError and WrongKind at decoration; at a call
+    MaxStepsExceeded, DeadlineExceeded, BudgetExhausted, RunClosed before the model is asked, and RetryBudgetExhausted
+    from the last failure when the attempts are used up. Outside of a run the function is called as it is.
     """
     if function is not None:
         return ModelRequest(**options)(function)

@@ -116,17 +116,18 @@ def tool(
 def tool(name: Any = None, **options: Any) -> Any:
     """Record a tool, or a loop's own dispatcher: `@tool`, `@tool("name", …)`.
 
-    `effect`: read_only, idempotent, keyed, reconcilable or unsafe; what is declared is treated strictly when an attempt's
-    outcome is unknown. `retry`: a `Retry`. `timeout`: seconds or timedelta an attempt. `approval`: an `Approval`.
-    `permission(arguments)`: True, or the reason of a refusal; anything else, an exception too, refuses. `reconcile(intent)`
-    says what happened. `no_effect_errors`: exceptions that prove that nothing happened. `failure(result)`: the reason
-    (low cardinality: it becomes error.type) where a result that came back is a failure. `control_flow`: exceptions that
-    are no failure. `call(*args, **kwargs)`: a `Call` that says which logical call a dispatcher's call is.
+    `effect`: read_only, idempotent, keyed, reconcilable or unsafe; what is declared is treated strictly when an
+    attempt's outcome is unknown. `retry`: a `Retry`. `timeout`: seconds or timedelta an attempt. `approval`: an
+    `Approval`. `permission(arguments)`: True, or the reason of a refusal; anything else, an exception too, refuses.
+    `reconcile(intent)` says what happened. `no_effect_errors`: exceptions that prove that nothing happened.
+    `failure(result)`: the reason (low cardinality: it becomes error.type) where a result that came back is a failure.
+    `control_flow`: exceptions that are no failure. `call(*args, **kwargs)`: a `Call` that says which logical call a
+    dispatcher's call is.
 
     A direct call gets the caller's own objects and raises the tool's own exceptions. Raises ConfigurationError and
     WrongKind at decoration; at a call PermissionDenied, ApprovalDenied, ApprovalExpired, StoreRequired (body not
-    entered), RetryBudgetExhausted, UnresolvedSideEffect, RunClosed, DeadlineExceeded; NoActiveRun outside of a run where the
-    tool has a permission or an approval.
+    entered), RetryBudgetExhausted, UnresolvedSideEffect, RunClosed, DeadlineExceeded; NoActiveRun outside of a run
+    where the tool has a permission or an approval.
     """
     if callable(name) or isinstance(name, staticmethod | classmethod):
         return _decorate(name, None, options)
@@ -210,9 +211,9 @@ class BlockCall(ToolCall):
 class tool_call:  # noqa: N801  # used as a function: `with loopspan.tool_call(...) as call`
     """Record a tool call as a block: `with tool_call("name", arguments, call_id=…) as call:`.
 
-    Inside, `call.validate(Model)` checks the arguments, `with call.attempt():` is the body, `call.result(value)` says what
-    came of it, and `step.backfill(call, text)` afterwards that it went into the next request. `failure(result)` is as in
-    `tool`. Raises NoActiveRun outside of a run, RunClosed in one that is over.
+    Inside, `call.validate(Model)` checks the arguments, `with call.attempt():` is the body, `call.result(value)` says
+    what came of it, and `step.backfill(call, text)` afterwards that it went into the next request. `failure(result)` is
+    as in `tool`. Raises NoActiveRun outside of a run, RunClosed in one that is over.
     """
 
     def __init__(

@@ -20,7 +20,18 @@ Starter = Callable[[tuple[Any, ...], dict[str, Any]], Flow | None]
 class Function:
     """What is known of a wrapped function from its signature."""
 
-    __slots__ = ("_index", "_names", "_required", "_simple", "_told", "_wrapped", "bound", "call", "method", "signature")
+    __slots__ = (
+        "_index",
+        "_names",
+        "_required",
+        "_simple",
+        "_told",
+        "_wrapped",
+        "bound",
+        "call",
+        "method",
+        "signature",
+    )
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self.call = call
@@ -176,7 +187,7 @@ def outside(what: str) -> None:
     if not _warned and runtime.open_runs:
         _warned = True
         _guard.log.warning(
-            "loopspan: %s was called outside of a run while a run is open elsewhere in this process; it is not recorded. "
+            "loopspan: %s was called outside of a run while one is open elsewhere in this process; it is not recorded. "
             "Does a thread pool lose the context? Wrap what it runs with loopspan.carry",
             what,
         )

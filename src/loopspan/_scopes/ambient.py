@@ -59,10 +59,11 @@ def parent_place() -> tuple[Place, list[Link]]:
 class context:  # noqa: N801  # used as a function: `with loopspan.context(...)`
     """Say what is true for the runs inside: `with loopspan.context(conversation_id=…, subject=…, goal=…):`.
 
-    `conversation_id` goes to every span (`gen_ai.conversation.id`); `subject` (who it is done for) and `goal` (a summary)
-    to the run; `attributes` (text, numbers, booleans, or lists of one of these) to every span at its start, never to metrics.
-    `run_id` is the id of the next run inside; `run_id` of the context manager is the id of the run that was started.
-    `parent`: "child" (default), "link" or "none" says what the current span is to a new run, or an OpenTelemetry Context.
+    `conversation_id` goes to every span (`gen_ai.conversation.id`); `subject` (who it is done for) and `goal` (a
+    summary) to the run; `attributes` (text, numbers, booleans, or lists of one of these) to every span at its start,
+    never to metrics. `run_id` is the id of the next run inside; `run_id` of the context manager is the id of the run
+    that was started. `parent`: "child" (default), "link" or "none" says what the current span is to a new run, or an
+    OpenTelemetry Context.
 
     Raises ConfigurationError for values of other types.
     """

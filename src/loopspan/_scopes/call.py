@@ -305,7 +305,7 @@ class ToolAttempt(Scope):
         """`outcome`, for a generator with what was kept."""
         if not isinstance(outcome.value, Streamed):
             return outcome
-        return Outcome(Streamed(tuple(self._chunks or ()), outcome.value.value))
+        return Outcome(Streamed(tuple(self._chunks or ()), outcome.value.value), outcome.error)
 
     def judge(self, outcome: Outcome) -> Verdict:
         """Record what the attempt came to, once; not yet its end."""

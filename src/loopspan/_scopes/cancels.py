@@ -1,4 +1,4 @@
-"""Which exceptions are a cancel, and what a run says of them. asyncio is not imported for it: who cancels has done so."""
+"""Which exceptions are a cancel, and what a run says of them; asyncio is imported by those who use it."""
 
 from __future__ import annotations
 

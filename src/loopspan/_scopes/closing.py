@@ -45,6 +45,7 @@ def closing_event(run: Run, ending: Ending, pending: list[dict[str, Any]] | None
         model_calls=run.ledger.own.requests,
         tool_attempts=run.tool_attempts,
         descendants=totals(run.ledger.descendants),
+        delivered=run.ledger.delivered(),
         active_s=limits.active_s(now),
         waiting_s=limits.waiting / 1_000_000_000,
         concurrency_peak=limits.concurrency_peak,

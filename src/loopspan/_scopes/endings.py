@@ -31,6 +31,7 @@ REFUSALS = {
 }
 """Finish reasons of all providers, in lower case, after which a returning loop has not succeeded, as stop details."""
 
+
 class Ending(NamedTuple):
     """Why a run closes."""
 

@@ -35,8 +35,8 @@ def _advance(flow: Flow, outcome: Outcome | None) -> Command | Outcome:
 def drive(flow: Flow) -> Any:
     """Run a flow to its end in this thread.
 
-    A body that returns something to await makes the rest asynchronous, one that returns a generator makes it a generator:
-    what a function is, is decided by its result as well.
+    A body that returns something to await makes the rest asynchronous, one that returns a generator makes it a
+    generator: what a function is, is decided by its result as well.
     """
     step = _advance(flow, None)
     while not isinstance(step, Outcome):
@@ -187,7 +187,8 @@ def _to_body(flow: Flow) -> Invoke | Outcome:
 def relay(flow: Flow, command: Invoke, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Hand a generator's items through.
 
-    The scope is entered anew for each of them, so nothing is attached across a `yield`, whoever finalises the generator.
+    The scope is entered anew for each of them, so nothing is attached across a `yield`, whoever finalises the
+    generator.
     """
     scope = command.scope
     step: Callable[..., Any] = inner.send

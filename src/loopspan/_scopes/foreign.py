@@ -1,4 +1,4 @@
-"""Spans of other instrumentations around our code: whose operation it is (telemetry.md, *Beside other instrumentations*)."""
+"""Spans of other instrumentations around our code: whose operation it is (*Beside other instrumentations*)."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from loopspan.errors import ConfigurationError
 class human_wait:  # noqa: N801  # used as a function: `with loopspan.human_wait("approval") as wait`
     """Record that the loop waits for a person: `with human_wait("approval") as wait: wait.decided(True, by="alice")`.
 
-    `kind` says what for (low cardinality). `call`: the `ToolCall` that it is about, if any. The wait is a span of its own
-    (`approval_wait`), and does not count as active time. Outside of a run nothing is recorded.
+    `kind` says what for (low cardinality). `call`: the `ToolCall` that it is about, if any. The wait is a span of its
+    own (`approval_wait`), and does not count as active time. Outside of a run nothing is recorded.
     """
 
     def __init__(self, kind: str, *, call: ToolCall | None = None) -> None:

@@ -59,21 +59,40 @@ def cost_field(cost: CostTotals) -> list[dict[str, str]]:
 
 
 class Ledger:
-    """The tallies of one run: the open step's, the run's own, that of its sub-agents, and the delivered answers'."""
+    """The tallies of one run: the open step's, the run's own, its sub-agents', and the answers' that were rejected."""
 
-    __slots__ = ("delivered", "descendants", "last_totals", "own", "step")
+    __slots__ = ("_last", "descendants", "last_totals", "own", "rejected", "step")
 
     def __init__(self) -> None:
         self.step = Tally()
         self.own = Tally()
         self.descendants = Tally()
-        self.delivered = Tally()
+        self.rejected = Tally()
+        self._last: tuple[Usage | None, Cost | None, bool] | None = None
         self.last_totals: tuple[Usage, Cost | None] | None = None
 
-    def observe(self, usage: Usage | None, cost: Cost | None, unpriced: bool) -> None:
-        """What one attempt used."""
+    def observe(self, usage: Usage | None, cost: Cost | None, unpriced: bool, accepted: bool = True) -> None:
+        """What one attempt used; `accepted` where the loop gets its answer."""
         self.step.add(usage, cost, unpriced)
         self.own.add(usage, cost, unpriced)
+        self._last = (usage, cost, unpriced)
+        if not accepted:
+            self.reject()
+
+    def reject(self) -> None:
+        """The last answer is not what the loop goes on with: billed, not delivered."""
+        last, self._last = self._last, None
+        if last is not None:
+            self.rejected.add(*last)
+
+    def delivered(self) -> dict[str, Any] | None:
+        """What the accepted answers used, as a nested field of an event; None where that is all that was billed."""
+        rejected, own = self.rejected, self.own
+        if rejected.usage is None or own.usage is None:
+            return None
+        out = {name: _less(getattr(own.usage, name), getattr(rejected.usage, name)) for name in _FIELDS}
+        amounts = {key: amount - rejected.cost.amounts.get(key, 0) for key, amount in own.cost.amounts.items()}
+        return {**out, "cost": cost_field(CostTotals(amounts))}
 
     def request(self) -> None:
         """A logical request begins."""
@@ -90,6 +109,10 @@ class Ledger:
         former, self.last_totals = self.last_totals, (usage, cost)
         gained = usage.minus(former[0] if former else Usage(input_tokens=0, output_tokens=0))
         return gained, _gained_cost(cost, former[1] if former else None)
+
+
+def _less(billed: int | None, rejected: int | None) -> int | None:
+    return None if billed is None else billed - (rejected or 0)
 
 
 def _gained_cost(cost: Cost | None, former: Cost | None) -> Cost | None:

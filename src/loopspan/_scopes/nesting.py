@@ -1,4 +1,4 @@
-"""A model request inside another one is an attempt of that one: a client with retries of its own, a wrapper around it."""
+"""A model request inside another one is an attempt of that one: a client that retries, a wrapper around it."""
 
 from __future__ import annotations
 

@@ -104,4 +104,5 @@ class Proposals:
         if call_id is not None:
             return next((p for p in free if p.call.call_id == call_id), None)
         same = [p for p in free if p.call.name == name]
-        return next((p for p in same if p.snapshot is not None and p.snapshot.digest == digest), same[0] if same else None)
+        equal = (p for p in same if p.snapshot is not None and p.snapshot.digest == digest)
+        return next(equal, same[0] if same else None)

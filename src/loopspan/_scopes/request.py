@@ -11,6 +11,7 @@ from loopspan import events as e
 from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Outcome
 from loopspan._scopes.context import Scope
+from loopspan._scopes.observing import observe
 from loopspan._scopes.options import RequestOptions, instance
 from loopspan._scopes.proposals import Proposal, snapshot, whole
 from loopspan._scopes.reading import Reader
@@ -21,6 +22,7 @@ from loopspan.values import Answer, Call
 
 if TYPE_CHECKING:
     from loopspan._scopes.steps import Step
+
 
 def ending(error: BaseException) -> str:
     """The outcome of something that `error` ended."""
@@ -36,7 +38,9 @@ _INHERITED = ("usage", "cost", "model", "finish_reasons", "tool_calls", "id", "c
 class Request:
     """One logical model request of a run."""
 
-    __slots__ = ("arguments", "attempts", "id", "model", "options", "parent", "provider", "run", "scope", "step")
+    __slots__ = (
+        "_held", "arguments", "attempts", "id", "model", "options", "parent", "provider", "run", "scope", "step",
+    )  # fmt: skip
 
     def __init__(
         self, scope: Scope, options: RequestOptions, provider: str | None, model: str | None, arguments: Any
@@ -48,6 +52,7 @@ class Request:
         self.model = _redact.name(model)
         self.arguments = arguments
         self.attempts = 0
+        self._held = False
         self.parent: Scope = scope.run
         self.step: Step | None = None
         self.id = ""
@@ -73,6 +78,7 @@ class Request:
             again = run.repeated_request(arguments)
             if isinstance(again, cls):
                 again.options, again.provider, again.model = options, _redact.name(provider), _redact.name(model)
+                again.hold()
                 return again
             request = cls(scope, options, provider, model, arguments)
             if again is None:
@@ -82,6 +88,7 @@ class Request:
             request.id = _clock.new_id() if run.recorder.listening else ""
             run.ledger.request()
             run.configured_model = request.model or run.configured_model
+            request.hold()
             return request
 
     def _place(self, messages: Any) -> None:
@@ -94,6 +101,19 @@ class Request:
         else:
             self.step = run.steps_.current
             self.parent = self.step or run
+
+    def hold(self) -> None:
+        """No other thread's request may open the next step before this one's next attempt."""
+        if self.step is not None and not self._held:
+            self._held = True
+            self.step.in_flight += 1
+
+    def release(self) -> None:
+        """The attempt has begun, or there is none to come."""
+        with self.run.recorder.lock:
+            if self.step is not None and self._held:
+                self._held = False
+                self.step.in_flight -= 1
 
     def attempt(self, backoff: float | None = None) -> RequestAttempt:
         """Start the next attempt."""
@@ -128,6 +148,7 @@ class Request:
 
     def conclude(self, outcome: Outcome) -> Outcome:
         """What the caller gets after the last attempt."""
+        self.release()
         error, retry = outcome.error, self.options.retry
         if error is None:
             return outcome
@@ -152,7 +173,9 @@ class Request:
 class RequestAttempt(Scope):
     """One attempt, as the body sees it: `answer` and `observe_totals` say what the result does not."""
 
-    __slots__ = ("_answer", "_inner", "_open", "_proposed", "_reader", "_totals", "inner_running", "number", "request")
+    __slots__ = (
+        "_answer", "_ended", "_inner", "_open", "_proposed", "_reader", "_totals", "inner_running", "number", "request",
+    )  # fmt: skip
 
     reads = "managers"
 
@@ -161,7 +184,8 @@ class RequestAttempt(Scope):
         self.request = request
         self._answer: Answer | None = None
         self._totals: tuple[Usage, Cost | None] | None = None
-        self._inner: tuple[Answer | None, BaseException | None] | None = None
+        self._inner: tuple[Answer | None, BaseException | None, int] | None = None
+        self._ended: int | None = None
         self.inner_running = False
         self._proposed = 0
         self._reader = Reader(request.options, request.provider, request.run.recorder.content.in_events)
@@ -173,16 +197,18 @@ class RequestAttempt(Scope):
         self.number = request.attempts
         self._open = True
         self.handle = run.recorder.root
-        if run.recorder.listening:
-            self.handle = self._opened(backoff)
-        run.opened(self)
-        if request.step is not None:
-            request.step.in_flight += 1
+        with run.recorder.lock:
+            if run.recorder.listening:
+                self.handle = self._opened(backoff)
+            run.opened(self)
+            if request.step is not None:
+                request.step.in_flight += 1
+            request.release()
 
     def _opened(self, backoff: float | None) -> Handle:
         request = self.request
         event = e.ModelRequested(
-            **self._where(),
+            **self.where(),
             operation=semconv.CHAT,
             provider=request.provider,
             model=request.model,
@@ -191,7 +217,8 @@ class RequestAttempt(Scope):
         )
         return self.run.recorder.open(event, request.parent.place())
 
-    def _where(self) -> dict[str, Any]:
+    def where(self) -> dict[str, Any]:
+        """The fields that name this attempt in an event."""
         return {"step": self.request.step_number, "request_id": self.request.id, "attempt": self.number}
 
     def answer(self, answer: Answer) -> None:
@@ -211,7 +238,7 @@ class RequestAttempt(Scope):
         self._totals = (Usage.parse(usage) or usage, cost)
 
     def host(self) -> Scope:
-        """Tools that are called while the answer is coming belong to the step: what it asked for up to here is proposed."""
+        """Tools that are called while the answer comes belong to the step: what it asked for so far is proposed."""
         heard = self._reader.heard()
         if heard is not None:
             self._propose(whole(heard.tool_calls or ()))
@@ -231,19 +258,21 @@ class RequestAttempt(Scope):
             self.inner_running = True
             if self._inner is None or not self._open:
                 return
-            (answer, error), self._inner = self._inner, None
+            (answer, error, self._ended), self._inner = self._inner, None
             self._close()
             if error is None:
                 self._responded(answer)
+                self.run.ledger.reject()
             else:
                 self._failed(error)
                 self.request.record_retry(error, backoff or 0.0)
+            self._ended = None
             self._start(backoff)
 
     def inner_done(self, answer: Answer | None, error: BaseException | None) -> None:
-        """The request inside is over; it is on record when this attempt is."""
+        """The request inside is over; it is on record when this attempt is, and so is the time, before any backoff."""
         self.inner_running = False
-        self._inner = (answer, error)
+        self._inner = (answer, error, self.run.recorder.anchor.now())
 
     def finish(self, outcome: Outcome) -> None:
         """The attempt is over: record what was answered and used, end the span."""
@@ -275,6 +304,8 @@ class RequestAttempt(Scope):
     def _close(self) -> None:
         self._open = False
         self.run.closed(self)
+        if self.request.options.retry is not None:
+            self.request.hold()
         if self.request.step is not None:
             self.request.step.in_flight -= 1
 
@@ -298,21 +329,21 @@ class RequestAttempt(Scope):
         if answer.tool_calls:
             self._propose(answer.tool_calls)
         elif answer.tool_calls is not None and self.run.recorder.listening:
-            self.run.recorder.add(e.ModelFinal(**self._where()), self.request.parent.handle)
+            self.run.recorder.add(e.ModelFinal(**self.where()), self.request.parent.handle)
 
     def _record_response(self, answer: Answer, known: bool) -> None:
         recorder = self.run.recorder
         if not recorder.listening:
             return
         event = e.ModelResponded(
-            **self._where(),
+            **self.where(),
             model=_redact.name(answer.model),
             response_id=_redact.name(answer.id),
             finish_reasons=[_redact.name(reason) for reason in answer.finish_reasons] or None,
             usage_known=known,
             content=answer.content if recorder.content.in_events else None,
         )
-        recorder.end(event, self.handle)
+        recorder.end(event, self.handle, self._ended)
 
     def _propose(self, calls: Sequence[Call]) -> None:
         run, step = self.run, self.request.step
@@ -332,40 +363,8 @@ class RequestAttempt(Scope):
                 )
                 run.recorder.add(event, self.request.parent.handle)
 
-    def _observe(self, answer: Answer | None) -> bool:
-        """Record what this attempt used, from its one source; False where nothing says it."""
-        usage = None if answer is None or answer.usage is None else Usage.parse(answer.usage)
-        cost = None if answer is None else answer.cost
-        source = "answer"
-        if self._totals is not None:
-            (usage, cost), source = self.run.ledger.difference(*self._totals), "totals"
-        unpriced = False
-        if cost is None and usage is not None:
-            cost, unpriced = self.run.price(self.request, answer, usage)
-        if usage is None and cost is None:
-            self.run.ledger.observe(None, None, False)
-            return False
-        self.run.ledger.observe(usage, cost, unpriced)
-        if self.run.recorder.listening:
-            self._record_usage(usage or Usage(), cost, unpriced, source)
-        return usage is not None
-
-    def _record_usage(self, usage: Usage, cost: Cost | None, unpriced: bool, source: str) -> None:
-        event = e.UsageObserved(
-            **self._where(),
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
-            cost=None if cost is None else str(cost.amount),
-            currency=None if cost is None else cost.currency,
-            cost_source=None if cost is None else cost.source,
-            price_table=None if cost is None else cost.table,
-            unpriced=unpriced,
-            source=source,
-        )
-        self.run.recorder.add(event, self.handle)
+    def _observe(self, answer: Answer | None, *, accepted: bool = True) -> bool:
+        return observe(self, answer, self._totals, accepted=accepted, time=self._ended)
 
     def _not_understood(self, error: BaseException) -> None:
         """Answered and billed, but not understood: not a failure of the model."""
@@ -383,18 +382,18 @@ class RequestAttempt(Scope):
         """No answer; what the body said before it broke still counts."""
         partial = self._reader.partial(value)
         if self._answer is not None or self._totals is not None:
-            self._observe(self._answer)
+            self._observe(self._answer, accepted=False)
         elif partial is not None:
-            self._observe(partial)
+            self._observe(partial, accepted=False)
         self._record_failure(error)
 
     def _record_failure(self, error: BaseException) -> None:
         recorder = self.run.recorder
         if recorder.listening:
             event = e.ModelFailed(
-                **self._where(),
+                **self.where(),
                 outcome=ending(error),
                 error_type=_redact.error_type(error),
                 message=_redact.message(error, recorder.content),
             )
-            recorder.end(event, self.handle)
+            recorder.end(event, self.handle, self._ended)

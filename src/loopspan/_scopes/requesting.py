@@ -21,4 +21,5 @@ def run_request(request: Request, function: Callable[..., Any], args: tuple[Any,
             return request.conclude(outcome)
         slept = yield Sleep(backoff)
         if slept.error is not None:
+            request.release()
             return slept

@@ -38,9 +38,9 @@ class Run(Scope):
     """The handle of a run (`current_run()`, `with agent_loop(...) as run`)."""
 
     __slots__ = (
-        "__weakref__", "_budgeted", "_children", "_last_answer", "_last_response_model", "_left", "_open", "tool_attempts", "arguments", "backfill",
-        "configured_model", "decision", "instance", "ledger", "limits", "options",
-        "parent_run", "prices", "recorder", "steps_", "unconfirmed", "unread",
+        "__weakref__", "_budgeted", "_children", "_last_answer", "_last_response_model", "_left", "_open",
+        "tool_attempts", "arguments", "backfill", "configured_model", "decision", "instance", "ledger", "limits",
+        "options", "parent_run", "prices", "recorder", "steps_", "unconfirmed", "unread",
     )  # fmt: skip
 
     reads = "streams"
@@ -69,7 +69,7 @@ class Run(Scope):
         self._children: weakref.WeakSet[Run] = weakref.WeakSet()
         self.tool_attempts = 0
         run_id = (facts.take_run_id() if facts else None) or _clock.new_id()
-        self.recorder: Recorder = Recorder(run_id, settings)
+        self.recorder: Recorder = Recorder(run_id, settings, None if outer is None else outer.run.recorder.anchor)
         self.ledger = Ledger()
         self.limits: Limits = Limits(self)
         self.steps_ = Steps(self)

@@ -73,6 +73,7 @@ class Step(Scope):
         recorder = self.run.recorder
         answer = self.answer or Answer()
         self._outcome = "parse_error"
+        self.run.ledger.reject()
         content = {}
         if recorder.content.in_events:
             content = {

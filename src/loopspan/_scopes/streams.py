@@ -225,7 +225,7 @@ class _Both(_Plain, _Asynchronous):
 
 
 def proxied(inner: Any, scope: Scope, finish: Finish) -> Any:
-    """A proxy that can be read in the ways in which `inner` can: who asks whether it is asynchronous hears the truth."""
+    """A proxy that can be read in the ways in which `inner` can, so that asking it whether it is asynchronous works."""
     cls = type(inner)
     plain = hasattr(cls, "__next__") or hasattr(cls, "__enter__")
     asynchronous = hasattr(cls, "__anext__") or hasattr(cls, "__aenter__")

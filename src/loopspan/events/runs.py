@@ -41,7 +41,10 @@ class RunResumed(Event):
 
 @event
 class RunTraceClosed(Totals):
-    """The run has its stop reason; nothing follows. Totals are the run's own, those of its sub-agents apart."""
+    """The run has its stop reason; nothing follows. Totals are the run's own, those of its sub-agents apart.
+
+    `delivered` is what the accepted answers used, where others were billed too.
+    """
 
     stop_reason: str
     stop_detail: str | None = None

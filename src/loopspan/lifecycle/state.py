@@ -41,10 +41,10 @@ class Approval(NamedTuple):
 class CallState(NamedTuple):
     """What the rules need of a call.
 
-    `attempts` is the number of the last one; `entries` counts those of the budget. `parked`: its span is closed, it goes
-    on in another period. `resend`: it is unknown, to be sent again with the same key. `child_waits`: its last attempt
-    ended with a sub-agent that is suspended. `settled`: somebody said that the last attempt has had no effect. `waited`:
-    the run was suspended for it.
+    `attempts` is the number of the last one, `entries` counts those of the budget. `settled`: somebody said that the
+    last attempt had no effect. `resend`: it is unknown, to be sent again with the same key. `child_waits`: the last
+    attempt ended with a sub-agent that is suspended. `parked`: the span is closed, the call goes on in another period.
+    `waited`: the run was suspended for it.
     """
 
     tool: str

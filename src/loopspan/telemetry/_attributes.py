@@ -178,10 +178,13 @@ def _run_closed(event: e.RunTraceClosed) -> Attributes:
         EVENTS_DROPPED=event.events_dropped or None,
     )
     own.update(_totals(event))
-    for name, value in (event.descendants or {}).items():
-        if name in _USAGE_FIELDS and value is not None:
-            own[semconv.TOTAL_USAGE_DESCENDANTS + name] = value
+    own.update(_nested(semconv.TOTAL_USAGE_DESCENDANTS, event.descendants))
+    own.update(_nested(semconv.TOTAL_USAGE_DELIVERED, event.delivered))
     return own
+
+
+def _nested(prefix: str, totals: Any) -> Attributes:
+    return {prefix + name: totals[name] for name in _USAGE_FIELDS if totals and totals.get(name) is not None}
 
 
 def _step_closed(event: e.StepClosed) -> Attributes:

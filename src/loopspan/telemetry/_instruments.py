@@ -1,4 +1,4 @@
-"""The metric instruments: names, units, boundaries, and descriptions that say where a number is from and how it counts."""
+"""The metric instruments: names, units, boundaries, and descriptions that say how each number counts."""
 
 from __future__ import annotations
 

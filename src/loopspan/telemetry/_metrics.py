@@ -1,4 +1,4 @@
-"""From accepted events to metrics. No id is ever an attribute; names from outside are bounded, the rest is one value."""
+"""From accepted events to metrics. No id is ever an attribute; names from outside are bounded."""
 
 from __future__ import annotations
 
