@@ -16,7 +16,7 @@ from loopspan._logging import LogFilter, log_fields
 from loopspan._pipeline import flush, setup
 from loopspan._read import read_runlog
 from loopspan._scopes.ambient import context
-from loopspan._scopes.call import current_tool_call
+from loopspan._scopes.attempt import current_tool_call
 from loopspan._scopes.context import current_run, current_step
 from loopspan._scopes.human import human_wait
 from loopspan.errors import (

@@ -113,6 +113,16 @@ def test_attributes_that_are_set_through_the_run_do_not_either():
     assert spans[0].attributes["user.399"] == 399
 
 
+def test_attributes_that_are_given_to_every_span_push_out_neither():
+    facts = loopspan.context(
+        attributes={**{f"user.{number}": number for number in range(400)}, semconv.RUN_ID: "other"}
+    )
+    with recording() as spans, facts:
+        crowded(lambda span: None)
+    check(spans)
+    assert {span.attributes["user.399"] for span in spans} == {399}
+
+
 def test_what_users_set_under_our_names_does_not_last():
     ours = {semconv.RUN_ID: "another", semconv.AGENT: "another", semconv.STEP_OUTCOME: "another"}
     with recording() as spans, loopspan.agent_loop("agent") as run:

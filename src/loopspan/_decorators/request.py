@@ -15,7 +15,8 @@ from loopspan._scopes.nesting import outer_attempt, run_inner
 from loopspan._scopes.options import RequestOptions
 from loopspan._scopes.quiet import QuietRequest, plain_request, request_quietly
 from loopspan._scopes.repeats import shape
-from loopspan._scopes.request import Request, RequestAttempt
+from loopspan._scopes.request import Request
+from loopspan._scopes.request_attempt import RequestAttempt
 from loopspan._scopes.requesting import run_request
 from loopspan.errors import ConfigurationError
 from loopspan.usage import Cost, Usage, peek
@@ -66,7 +67,7 @@ class ModelRequest:
             self._entered.append(None)
             return Unrecorded()
         provider, model = (value if isinstance(value, str) else None for value in (options.provider, options.model))
-        attempt = Request.open(scope, options, provider, model, None, ()).attempt()
+        attempt = RequestAttempt(Request.open(scope, options, provider, model, None, ()))
         self._entered.append((attempt, attempt.enter()))
         return attempt
 

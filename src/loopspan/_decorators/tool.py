@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from loopspan import _guard, _redact
 from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
+from loopspan._scopes.attempt import ToolAttempt
 from loopspan._scopes.call import UNSAID, ToolCall, Verdict
 from loopspan._scopes.calling import Body, run_body
 from loopspan._scopes.commands import Flow, Outcome
@@ -186,6 +187,13 @@ class BlockCall(ToolCall):
             raise ValidationRejected(text, reason=reason) from error
         self.passed(started)
         return value
+
+    def attempt(self, backoff: float | None = None) -> ToolAttempt:
+        """Enter the tool's body: `with call.attempt():`.
+
+        Raises IllegalTransition where the call was refused, is over or has an attempt in flight.
+        """
+        return ToolAttempt(self, backoff)
 
     def result(self, value: Any) -> None:
         """Say what the call's result is; `failure=` looks at it."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from loopspan import _redact
 from loopspan import events as e
 from loopspan._scopes import approving, settling
+from loopspan._scopes.attempt import ToolAttempt
 from loopspan._scopes.call import ToolCall, Verdict
 from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Command, Flow, Invoke, Outcome, Sleep
@@ -43,7 +44,7 @@ def run_body(call: ToolCall, body: Body, *, wrap: bool) -> Flow:
 def _attempts(call: ToolCall, body: Body) -> Generator[Command, Outcome, Outcome]:
     backoff: float | None = None
     while True:
-        attempt = call.attempt(backoff)
+        attempt = ToolAttempt(call, backoff)
         outcome = attempt.read((yield Invoke(attempt, body.function, body.args, body.kwargs, call.options.timeout)))
         verdict = attempt.judge(outcome)
         if verdict.outcome == "unknown":

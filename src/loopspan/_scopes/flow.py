@@ -223,7 +223,7 @@ Closed = tuple[Outcome, BaseException | None]
 """How closing a generator ended, and the error of one that yields instead: its reader has stopped it all the same."""
 
 
-def _closed(scope: Scope, inside: Context | None, inner: Generator[Any, Any, Any], error: GeneratorExit) -> Closed:
+def _closed(scope: Scope, inside: Context | None, inner: Any, error: GeneratorExit) -> Closed:
     visit = scope.resume(inside)
     try:
         inner.close()

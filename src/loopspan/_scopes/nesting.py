@@ -9,7 +9,7 @@ from loopspan._scopes.commands import Flow, Invoke, Sleep
 from loopspan._scopes.context import Scope
 from loopspan._scopes.options import RequestOptions
 from loopspan._scopes.reading import Reader
-from loopspan._scopes.request import RequestAttempt
+from loopspan._scopes.request_attempt import RequestAttempt
 
 
 class Inner(Scope):

@@ -9,7 +9,7 @@ from loopspan.usage import Cost, Usage
 from loopspan.values import Answer
 
 if TYPE_CHECKING:
-    from loopspan._scopes.request import RequestAttempt
+    from loopspan._scopes.request_attempt import RequestAttempt
 
 Totals = tuple[Usage, Cost | None]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from loopspan import _clock, _config, _guard, _redact
-from loopspan import events as e
 from loopspan._runtime import Recorder, runtime
 from loopspan._scopes import endings
 from loopspan._scopes.ambient import Ambient, ambient, parent_place
@@ -18,6 +17,7 @@ from loopspan._scopes.context import Scope, active_scope
 from loopspan._scopes.endings import Ending
 from loopspan._scopes.ledger import Ledger, Tally
 from loopspan._scopes.limits import Limits
+from loopspan._scopes.opening import started_event
 from loopspan._scopes.options import LoopOptions
 from loopspan._scopes.repeats import same_arguments
 from loopspan._scopes.steps import Steps
@@ -27,7 +27,6 @@ from loopspan.usage import Cost, Usage
 from loopspan.values import Answer
 
 if TYPE_CHECKING:
-    from loopspan._scopes.call import ToolCall
     from loopspan._scopes.quiet import QuietRequest
     from loopspan._scopes.request import Request
 
@@ -78,30 +77,8 @@ class Run(Scope):
 
     def _begin(self, settings: _config.Settings, facts: Ambient | None) -> None:
         place, links = parent_place() if self.parent_run is None else (self._outer().place(), [])
-        conversation = _fact(facts, "conversation_id")
-        attributes = facts.attributes if facts else {}
         remote = place.span.get_span_context().is_remote
-
-        def started(root: Any) -> e.RunStarted:
-            context = None if root is None else root.get_span_context()
-            return e.RunStarted(
-                agent=self.options.name,
-                conversation_id=conversation,
-                subject=_fact(facts, "subject"),
-                goal=_fact(facts, "goal"),
-                parent_run_id=None if self.parent_run is None else self.parent_run.run_id,
-                parent_call_id=None if self.parent is None else call_of(self.parent),
-                loop_version=self.options.version,
-                max_steps=self.options.max_steps,
-                deadline_s=self.options.deadline,
-                retry_budget=self.options.retry_budget,
-                attributes=attributes or None,
-                trace_flags=0 if context is None else int(context.trace_flags),
-                trace_state=context.trace_state.to_header() or None if context else None,
-                remote_parent=remote,
-            )
-
-        self.recorder.begin(started, place, links, settings)
+        self.recorder.begin(lambda root: started_event(self, facts, root, remote), place, links, settings)
         self.handle = self.recorder.root
         if facts is not None:
             facts.run_id = self.run_id
@@ -340,19 +317,3 @@ class Run(Scope):
             _guard.contained(
                 "the end of an abandoned run", self.close, Ending(StopReason.CANCELLED, "consumer_stopped")
             )
-
-
-def _fact(facts: Ambient | None, name: str) -> str | None:
-    value: str | None = None if facts is None else facts.fact(name)
-    return None if value is None else _redact.clean(value)
-
-
-def call_of(scope: Scope) -> str | None:
-    """The id of the tool call that a scope is inside of."""
-    at: Scope | None = scope
-    while at is not None and at is not at.run:
-        call: ToolCall | None = getattr(at, "call", None)
-        if call is not None:
-            return call.call_id
-        at = at.parent
-    return None

@@ -7,7 +7,8 @@ from typing import Any
 
 from loopspan import _guard
 from loopspan import events as e
-from loopspan._scopes.call import ToolAttempt, ToolCall, Verdict
+from loopspan._scopes.attempt import ToolAttempt
+from loopspan._scopes.call import ToolCall, Verdict
 from loopspan._scopes.cancels import cancel_detail
 from loopspan._scopes.commands import Command, Invoke, Outcome, Sleep
 from loopspan.errors import UnresolvedSideEffect

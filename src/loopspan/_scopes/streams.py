@@ -2,7 +2,8 @@
 
 A stream is over when it is exhausted, breaks, is closed, or is collected. Stream managers (`with client.stream(…) as
 s`) are proxied too, and the stream that they give. The stream's own methods (`until_done()`, `get_final_message()`)
-read through the proxy. What is read past it (an SDK's `text_stream`) is found in the snapshot that the SDK keeps.
+read through the proxy; so do its parts (an SDK's `text_stream`), whose answer is found in the snapshot that the SDK
+keeps.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
-from collections.abc import Awaitable, Callable
-from types import FunctionType, MethodType, TracebackType
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from types import AsyncGeneratorType, FunctionType, GeneratorType, MethodType, TracebackType
 from typing import Any
 
 from loopspan import _guard
@@ -21,6 +22,8 @@ SNAPSHOTS = ("current_message_snapshot", "current_completion_snapshot")
 """Where SDKs keep the answer so far."""
 
 CLOSERS = ("close", "aclose")
+
+_OVER: Any = object()
 
 Finish = Callable[[Any, BaseException | None], None]
 """Ends the scope with (value, error); called once."""
@@ -77,9 +80,8 @@ class _Proxy:
         value = getattr(self._self_inner, name)
         if name in CLOSERS and callable(value):
             return self._self_closer(value)
-        if isinstance(value, MethodType) and value.__self__ is self._self_inner and is_stream(self._self_inner):
-            function = value.__func__
-            return MethodType(function, self) if isinstance(function, FunctionType) else value
+        if is_stream(self._self_inner) and not name.startswith("_"):
+            return _seen(self, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -145,6 +147,11 @@ class _Proxy:
         if not self._self_visits:
             self._self_stop()
 
+    def _self_part_read(self) -> None:
+        """A part of the stream is exhausted, which may be all of it."""
+        if self._self_finish is not None and self._self_scope.complete(self._self_snapshot()):
+            self._self_end()
+
     # what a manager gives
 
     def _self_given(self, entered: Any) -> Any:
@@ -168,6 +175,34 @@ class _Proxy:
     def __del__(self) -> None:
         if self.__dict__.get("_self_finish") is not None:
             _guard.contained("the end of a stream", self._self_stop)
+
+
+def _seen(proxy: _Proxy, value: Any) -> Any:
+    """What a public name of the stream stands for, so that it reads inside of the scope."""
+    if isinstance(value, MethodType) and value.__self__ is proxy._self_inner:
+        return MethodType(value.__func__, proxy) if isinstance(value.__func__, FunctionType) else value
+    if isinstance(value, GeneratorType):
+        return _part(proxy, value)
+    return _part_async(proxy, value) if isinstance(value, AsyncGeneratorType) else value
+
+
+def _part(proxy: _Proxy, part: Iterator[Any]) -> Iterator[Any]:
+    while True:
+        with _Visit(proxy):
+            item = next(part, _OVER)
+        if item is _OVER:
+            return proxy._self_part_read()
+        yield item
+
+
+async def _part_async(proxy: _Proxy, part: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    while True:
+        with _Visit(proxy):
+            item = await anext(part, _OVER)
+        if item is _OVER:
+            proxy._self_part_read()
+            return
+        yield item
 
 
 class _Plain(_Proxy):

@@ -46,12 +46,14 @@ def given(**values: Any) -> Attributes:
 
 
 def identity(run_id: str, event: e.RunStarted) -> Attributes:
-    """What every span of a run carries from its start: run id, agent, conversation, ambient attributes."""
-    own: Attributes = {semconv.RUN_ID: run_id, semconv.AGENT: event.agent}
+    """What every span of a run carries from its start: ambient attributes, run id, agent, conversation."""
+    own: Attributes = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in (event.attributes or {}).items()
+    }
+    own[semconv.RUN_ID] = run_id
+    own[semconv.AGENT] = event.agent
     if event.conversation_id is not None:
         own[semconv.CONVERSATION] = event.conversation_id
-    for key, value in (event.attributes or {}).items():
-        own[key] = tuple(value) if isinstance(value, list) else value
     return own
 
 

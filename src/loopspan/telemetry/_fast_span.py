@@ -18,7 +18,7 @@ from opentelemetry.trace import Span as ApiSpan
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 from opentelemetry.trace import Tracer as ApiTracer
 
-from loopspan.telemetry._spans import ERROR, Attributes, Handle, Place, finish
+from loopspan.telemetry._spans import ERROR, Attributes, Handle, Place, essentials_last, finish
 
 _EXPECTED = frozenset(
     "_name _context _kind _instrumentation_info _instrumentation_scope _parent _start_time _end_time _attributes"
@@ -50,17 +50,20 @@ class FastSpan(Span):
 
     def set_attribute(self, key: str, value: Any) -> None:
         """What users set is cleaned and bounded by the SDK, and kept apart."""
-        self._for_users()
+        with self._lock:
+            self._for_users()
         super().set_attribute(key, value)
 
     def set_attributes(self, attributes: Any) -> None:
         """Likewise."""
-        self._for_users()
+        with self._lock:
+            self._for_users()
         super().set_attributes(attributes)
 
     def add_event(self, name: str, attributes: Any = None, timestamp: int | None = None) -> None:
         """An event of the user's own."""
-        self._bounded_events()
+        with self._lock:
+            self._bounded_events()
         super().add_event(name, attributes, timestamp)
 
     def add_link(self, context: SpanContext, attributes: Any = None) -> None:
@@ -70,10 +73,13 @@ class FastSpan(Span):
         super().add_link(context, attributes)
 
     def _for_users(self) -> None:
-        if type(self._attributes) is dict:
-            limits = self._limits
-            bounded = BoundedAttributes(limits.max_span_attributes, None, False, limits.max_span_attribute_length)
-            bounded._dict = dict(self._own)
+        if type(self._attributes) is dict and self._end_time is None:
+            most, length = self._limits.max_span_attributes, self._limits.max_span_attribute_length
+            bounded = BoundedAttributes(most, None, False, length)
+            if length is None and len(self._own) <= _most(most):
+                bounded._dict = dict(self._own)
+            else:
+                bounded._set_items(self._own)
             self._attributes = bounded
 
     def _bounded_events(self) -> None:
@@ -82,12 +88,12 @@ class FastSpan(Span):
 
     def finish(self, own: Attributes, failed: bool, end: int) -> None:
         """Set all that is ours for good, and hand the span to the processors."""
-        if failed:
-            self._status = ERROR
         with self._lock:
             if self._end_time is not None:
                 return
             self._end_time = end
+            if failed and self._status.status_code is not StatusCode.OK:
+                self._status = ERROR
             self._settle(own)
         processor = self._span_processor
         processor._on_ending(self)
@@ -100,16 +106,21 @@ class FastSpan(Span):
             return
         for key, value in own.items():
             attributes._setitem_locked(key, value)
+        attributes.dropped += getattr(own, "dropped", 0)
         attributes._immutable = True
 
 
-def _limited(attributes: Attributes, most: int, length: int | None) -> Attributes:
-    """`attributes` within the SDK's limits: the last `most`, text cut at `length`."""
+def _limited(attributes: Attributes, most: int, length: int | None) -> Any:
+    """`attributes` within the SDK's limits: the last `most`, and how many were dropped; text cut at `length`."""
     if len(attributes) > most:
-        attributes = dict(list(attributes.items())[len(attributes) - most :])
-    if length is not None:
-        attributes = {key: value[:length] if isinstance(value, str) else value for key, value in attributes.items()}
-    return attributes
+        return BoundedAttributes(most, attributes, True, length)
+    return {key: _cut(value, length) for key, value in attributes.items()}
+
+
+def _cut(value: Any, length: int | None) -> Any:
+    if isinstance(value, str):
+        return value[:length]
+    return tuple(_cut(part, length) for part in value) if isinstance(value, tuple) else value
 
 
 def blank(tracer: Tracer, context: SpanContext) -> FastSpan:
@@ -187,14 +198,14 @@ class FastWriter:
             return
         if self._event_length is not None or len(attributes) > self._event_most:
             attributes = _limited(attributes, self._event_most, self._event_length)
-        if len(span._events) >= self._events_most:
-            span._bounded_events()
         event: Any = object.__new__(Event)  # as its __init__ does, which is two calls
         event._name = name
         event._timestamp = time
         event._attributes = attributes
-        events: Any = span._events
-        events.append(event)
+        with span._lock:
+            if len(span._events) >= self._events_most:
+                span._bounded_events()
+            span._events.append(event)
 
     def end(self, handle: Handle, failed: bool, end: int) -> None:
         """End the span; the root is one of the SDK's own."""
@@ -205,7 +216,7 @@ class FastWriter:
             finish(handle, failed, end)
             return
         if self._length is not None or len(own) > self._most:
-            own = _limited(own, self._most, self._length)
+            own = _limited(essentials_last(own), self._most, self._length)
         span.finish(own, failed, end)
 
 

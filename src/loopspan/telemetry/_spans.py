@@ -7,9 +7,34 @@ from typing import Any, NamedTuple, Protocol
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
+from loopspan import semconv
+
 Attributes = dict[str, Any]
 
 ERROR = Status(StatusCode.ERROR)
+
+
+ESSENTIALS = (
+    semconv.CONVERSATION,
+    semconv.OPERATION,
+    semconv.TOOL_NAME,
+    semconv.AGENT,
+    semconv.ERROR_TYPE,
+    semconv.LIFECYCLE,
+    semconv.STOP_REASON,
+    semconv.STEP_OUTCOME,
+    semconv.REQUEST_OUTCOME,
+    semconv.TOOL_OUTCOME,
+    semconv.ATTEMPT_OUTCOME,
+    semconv.RUN_ID,
+)
+"""Identity and outcome: what goes last where a limit takes attributes, the last of these last."""
+
+
+def essentials_last(own: Attributes) -> Attributes:
+    """`own` in an order in which limits, which take the first keys, leave identity and outcome."""
+    rest = {key: value for key, value in own.items() if key not in ESSENTIALS}
+    return {**rest, **{key: own[key] for key in ESSENTIALS if key in own}}
 
 
 class Place(NamedTuple):
@@ -73,7 +98,7 @@ class PublicWriter:
 
 def finish(handle: Handle, failed: bool, end: int) -> None:
     """End a span through the public API."""
-    handle.span.set_attributes(handle.own)
+    handle.span.set_attributes(essentials_last(handle.own))
     if failed:
         handle.span.set_status(ERROR)
     handle.span.end(end)
