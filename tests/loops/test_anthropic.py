@@ -112,7 +112,7 @@ WAYS = [
     (until_done, WHOLE),
     (items, WHOLE),
     *((read, STREAMED) for read in (until_done, items, events, texts, some_events_then_text, final_messages)),
-    *((read, EAGER) for read in (until_done, events, texts)),
+    *((read, EAGER) for read in (until_done, events)),
     (until_done_async, WHOLE),
     (items_async, WHOLE),
     *((read, STREAMED) for read in (until_done_async, items_async, events_async, texts_async, final_messages_async)),

@@ -110,6 +110,10 @@ def call_with(function: Callable[Concatenate[int, P], T], *args: P.args, **kwarg
     return function(1, *args, **kwargs)
 
 
+def repeated(number: int, text: str) -> str:
+    return text * number
+
+
 # methods of every kind
 
 
@@ -183,9 +187,9 @@ def results() -> None:
     assert_type(double(1), int)
     assert_type(double("x"), str)
     assert_type(first(["x"]), str)
-    assert_type(call_with(lambda number, text: text * number, "x"), str)
+    assert_type(call_with(repeated, "x"), str)
     assert_type(loopspan.carry(bare)("x"), str)
-    assert_type(loopspan.tool(lambda: 3)(), int)
+    assert_type(loopspan.tool(lambda: str(3))(), str)
 
 
 async def methods() -> None:

@@ -92,7 +92,7 @@ class FastSpan(Span):
             if self._end_time is not None:
                 return
             self._end_time = end
-            if failed and self._status.status_code is not StatusCode.OK:
+            if failed:
                 self._status = ERROR
             self._settle(own)
         processor = self._span_processor
@@ -205,7 +205,8 @@ class FastWriter:
         with span._lock:
             if len(span._events) >= self._events_most:
                 span._bounded_events()
-            span._events.append(event)
+            events: Any = span._events
+            events.append(event)
 
     def end(self, handle: Handle, failed: bool, end: int) -> None:
         """End the span; the root is one of the SDK's own."""
