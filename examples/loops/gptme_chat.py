@@ -144,7 +144,7 @@ def main(directory: Path) -> None:
 
 
 def isolate(directory: Path) -> None:
-    """gptme keeps its configuration and its conversations in `directory`."""
+    """Let gptme keep its configuration and its conversations in `directory`."""
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
         os.environ[variable] = str(directory / variable.lower())
 

@@ -65,13 +65,13 @@ def instrument(agent: MultiStepAgent) -> None:
     agent.run = loopspan.agent_loop(type(agent).__name__, outcome=why, control_flow=(AgentError,))(agent.run)
 
 
-# wrapper: ToolCallingAgent
+# wrapper of ToolCallingAgent
 def instrument_tools(agent: ToolCallingAgent) -> None:
     """One dispatcher for all tools; their ids are matched."""
     agent.execute_tool_call = loopspan.tool(call=Call)(agent.execute_tool_call)
 
 
-# wrapper: CodeAgent
+# wrapper of CodeAgent
 def instrument_code(agent: CodeAgent) -> None:
     """The code is a call, and so is each tool in it; they take the run along into the pool that runs the code."""
     agent.tools = {name: copy(each) for name, each in agent.tools.items()}  # other agents may have them too

@@ -305,6 +305,20 @@ def test_a_person_who_may_not_approve_does_not(faults: Counter[str]) -> None:
     assert faults == {}
 
 
+def test_a_cancel_while_the_remote_side_is_asked_is_raised_untouched() -> None:
+    """It is no fault of the hook; the effect stays unknown."""
+    stop = KeyboardInterrupt()
+
+    def reconcile(intent: Any) -> Any:
+        raise stop
+
+    with capture() as captured, pytest.raises(KeyboardInterrupt) as error:
+        called(failing, effect="reconcilable", reconcile=reconcile)
+    assert error.value is stop
+    assert captured.runs[0].stop_reason is StopReason.UNRESOLVED_SIDE_EFFECT
+    assert captured.open_spans() == []
+
+
 def test_a_reader_that_builds_an_impossible_answer_is_contained(faults: Counter[str]) -> None:
     """The error says what is wrong; the loop has its answer."""
 

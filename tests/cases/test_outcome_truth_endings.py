@@ -35,7 +35,7 @@ def look(where: str) -> str:
     return where
 
 
-def cut(run: Any = None) -> str:
+def cut() -> str:
     """A loop of two turns whose last call is never made."""
     for turn in range(2):
         ask_for(("look", {"where": "here"}, f"{turn}a"), ("look", {"where": "there"}, f"{turn}b"))
@@ -220,8 +220,7 @@ def test_D8_a_wait_that_ran_out_is_no_ones_no(outcome: str, asynchronous: bool):
         asyncio.run(loopspan.agent_loop("loop")(loop)())
     assert len(bodies) == (1 if outcome == "approved" else 0)
     assert facts(captured, "approval_wait pay", "loopspan.approval.outcome") == [(UNSET, outcome)]
-    status = UNSET
-    assert facts(captured, "execute_tool pay", OUTCOME) == [(status, call_outcome)]
+    assert facts(captured, "execute_tool pay", OUTCOME) == [(UNSET, call_outcome)]
     assert captured.metric("loopspan.approval.wait", {"loopspan.approval.outcome": outcome}).count == 1
     (wait,) = [span for span in captured.spans if span.name == "approval_wait pay"]
     assert (wait.end_time - wait.start_time >= 61 * 10**9) is (outcome == "expired")

@@ -50,7 +50,7 @@ def test_E1_the_backoff_of_a_retry_is_said(way: Any):
     assert retries == [(1, name(TooMany), 3.0), (2, name(Broken), 7.0)]
 
 
-def test_E1_attempts_that_are_used_up_say_so(caplog: pytest.LogCaptureFixture):
+def test_E1_attempts_that_are_used_up_say_so():
     clock = TickingClock(step=0)
     client = Client(clock, TooMany, Broken, TooMany)
     with capture(clock=clock) as captured, pytest.raises(loopspan.RetryBudgetExhausted) as caught:

@@ -168,6 +168,20 @@ def test_a_stream_that_is_not_read_to_its_end_is_a_cancelled_request(captured: C
     assert outline(captured) == "invoke_agent reader success\n  step 1\n    chat claude-test 101 cancelled"
 
 
+def test_a_text_that_is_not_read_to_its_end_says_what_went_in(captured: Captured):
+    with servers.Server([as_reply({"stream": True}, message(1, "A long story"))]) as server:
+        client, _ = runners.build(server.url)
+
+        @runners.loopspan.agent_loop("reader")
+        def read() -> None:
+            with client.beta.messages.stream(**runners.ASKING) as stream:
+                next(stream.text_stream)
+
+        with client:
+            read()
+    assert outline(captured) == "invoke_agent reader success\n  step 1\n    chat claude-test 101 cancelled"
+
+
 def test_a_stream_that_is_closed_after_its_answer_is_no_cancelled_one(captured: Captured):
     with servers.Server([as_reply({"stream": True}, message(1, "A story"))]) as server:
         client, _ = runners.build(server.url)
@@ -226,7 +240,6 @@ def test_a_runner_that_a_tool_closes_stops_after_that_tool(captured: Captured, h
 
     def read(runner: Any) -> None:
         held.append(runner)
-        runner.append_tool = None
         runner.until_done()
 
     with servers.Server([as_reply(how, message(1, PARIS))]) as server:

@@ -11,7 +11,7 @@ import pytest
 
 from loops import published
 
-MARK = re.compile(r"^# (hooks|wrapper|end)(?:: (.*))?$")
+MARK = re.compile(r"^# (hooks|wrapper|end)(?: of (.*))?$")
 EXAMPLES = sorted(path.stem for path in published.FOLDER.glob("[!_]*.py"))
 
 

@@ -104,10 +104,12 @@ def test_every_operation_has_a_span_with_start_end_status_and_parent(captured: C
     """Request, validation, waiting, attempt: each is one span; a retry is one more attempt in the same call."""
     with pytest.raises(loopspan.RetryBudgetExhausted):
         loop(lost, retry=Retry(max_attempts=2, wait=0), approval=Approval(expires_in=60, decide=lambda request: True))
-    (root,) = captured.span_tree()
     words = ("validate", "approval", "validate", "attempt", "attempt")
     call = ("execute_tool pay", [(f"{word} pay", []) for word in words])
-    assert root == ("invoke_agent payer", [("step", [("chat m", []), call]), ("approval_wait pay", [])])
+    assert captured.span_tree()[0] == (
+        "invoke_agent payer",
+        [("step", [("chat m", []), call]), ("approval_wait pay", [])],
+    )
     assert all((span.start_time or 0) <= (span.end_time or -1) for span in captured.spans)
     assert [span.status.status_code.name for span in captured.spans if span.name == "attempt pay"] == ["ERROR"] * 2
 
@@ -141,22 +143,12 @@ def test_cost_says_where_it_is_from(captured: Captured):
     assert recorded.usage.total_tokens == 30
 
 
+DENIED, LATE = Approval(expires_in=60, decide=lambda _: False), Approval(expires_in=0.001, decide=lambda _: True)
+NOT_ALLOWED = {"permission": lambda arguments: False}
 REFUSALS: dict[str, tuple[dict[str, Any], type[BaseException], StopReason]] = {
-    "permission denied": (
-        {"permission": lambda arguments: False},
-        loopspan.PermissionDenied,
-        StopReason.PERMISSION_DENIED,
-    ),
-    "approval denied": (
-        {"approval": Approval(expires_in=60, decide=lambda request: False)},
-        loopspan.ApprovalDenied,
-        StopReason.APPROVAL_DENIED,
-    ),
-    "approval expired": (
-        {"approval": Approval(expires_in=0.001, decide=lambda request: True)},
-        loopspan.ApprovalExpired,
-        StopReason.APPROVAL_EXPIRED,
-    ),
+    "permission denied": (NOT_ALLOWED, loopspan.PermissionDenied, StopReason.PERMISSION_DENIED),
+    "approval denied": ({"approval": DENIED}, loopspan.ApprovalDenied, StopReason.APPROVAL_DENIED),
+    "approval expired": ({"approval": LATE}, loopspan.ApprovalExpired, StopReason.APPROVAL_EXPIRED),
 }
 
 

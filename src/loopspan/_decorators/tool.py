@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from loopspan import _guard, _redact
+from loopspan._decorators.foreign import ToolObject, asked, held, refitted
 from loopspan._decorators.wrapping import Function, Starter, kind, outside, wrap
 from loopspan._scopes.attempt import ToolAttempt
 from loopspan._scopes.call import UNSAID, ToolCall, Verdict
@@ -21,6 +22,17 @@ from loopspan.values import Approval, Call, Retry
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M")
+Foreign = TypeVar("Foreign", bound=ToolObject)
+
+
+class Decorator(Protocol):
+    """What `tool(...)` returns: the same kind of thing comes out as goes in."""
+
+    @overload
+    def __call__(self, function: F, /) -> F: ...
+
+    @overload
+    def __call__(self, function: Foreign, /) -> Foreign: ...
 
 
 class Tool:
@@ -96,6 +108,10 @@ def tool(name: F, /) -> F: ...
 
 
 @overload
+def tool(name: Foreign, /) -> Foreign: ...
+
+
+@overload
 def tool(
     name: str | None = None,
     *,
@@ -111,11 +127,14 @@ def tool(
     control_flow: Sequence[type[BaseException]] = (),
     call: Callable[..., Call] | None = None,
     subagent: bool = False,
-) -> Callable[[F], F]: ...
+) -> Decorator: ...
 
 
 def tool(name: Any = None, **options: Any) -> Any:
     """Record a tool, or a loop's own dispatcher: `@tool`, `@tool("name", …)`.
+
+    What is decorated may also be a tool that another package made of a function (anthropic's `beta_tool`, LangChain's
+    `tool`, the Agents SDK's `function_tool`): a copy of the same kind comes out.
 
     `effect`: read_only, idempotent, keyed, reconcilable or unsafe; what is declared is treated strictly when an
     attempt's outcome is unknown. `retry`: a `Retry`. `timeout`: seconds or timedelta an attempt. `approval`: an
@@ -130,7 +149,7 @@ def tool(name: Any = None, **options: Any) -> Any:
     entered), RetryBudgetExhausted, UnresolvedSideEffect, RunClosed, DeadlineExceeded; NoActiveRun outside of a run
     where the tool has a permission or an approval.
     """
-    if callable(name) or isinstance(name, staticmethod | classmethod):
+    if callable(name) or isinstance(name, staticmethod | classmethod) or held(name):
         return _decorate(name, None, options)
     if name is not None and not isinstance(name, str):
         raise ConfigurationError(f"tool({name!r}): give the tool's name, as text, or put it on a function")
@@ -139,6 +158,9 @@ def tool(name: Any = None, **options: Any) -> Any:
 
 
 def _decorate(function: Any, name: str | None, options: dict[str, Any]) -> Any:
+    if held(function):
+        named, invoker = name or function.name, {"call": asked, **options}
+        return refitted(function, lambda f: _decorate(f, named, options), lambda f: _decorate(f, named, invoker))
     target = getattr(function, "__func__", function) if isinstance(function, staticmethod | classmethod) else function
     parsed = ToolOptions.parse(name or getattr(target, "__name__", None) or type(target).__name__, **options)
     if parsed.retry is not None and kind(target) in ("generator", "async_generator"):

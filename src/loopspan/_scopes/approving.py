@@ -121,9 +121,10 @@ def _round(
     span = run.recorder.open(event, call.place())
     run.recorder.end(e.ApprovalSpanClosed(**asked.where()), span)
     decide: Any = policy.decide
+    run.limits.wait_begins(asked.requested_at)
     outcome = yield Invoke(call, decide, (asked.request(arguments),), {}, asked.wait_s, body=False)
     now = run.recorder.anchor.now()
-    run.limits.waiting += now - asked.requested_at
+    run.limits.wait_ends(now)
     if isinstance(outcome.error, BaseException) and not isinstance(outcome.error, Exception):
         call.close("cancelled", _redact.error_type(outcome.error))
         return outcome.error, False

@@ -47,7 +47,7 @@ def closing_event(run: Run, ending: Ending, pending: list[dict[str, Any]] | None
         descendants=totals(run.ledger.descendants),
         delivered=run.ledger.delivered(),
         active_s=limits.active_s(now),
-        waiting_s=limits.waiting / 1_000_000_000,
+        waiting_s=limits.waiting(now) / 1_000_000_000,
         concurrency_peak=limits.concurrency_peak,
         pending_calls=pending,
         unconfirmed=run.unconfirmed,

@@ -40,6 +40,7 @@ class human_wait:  # noqa: N801  # used as a function: `with loopspan.human_wait
         self._scope = active_scope()
         if self._scope is not None:
             self._started = self._scope.run.recorder.anchor.now()
+            self._scope.run.limits.wait_begins(self._started)
         return self
 
     def __exit__(self, cls: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -47,7 +48,7 @@ class human_wait:  # noqa: N801  # used as a function: `with loopspan.human_wait
         if scope is None or scope.run.is_closed:
             return
         run, now = scope.run, scope.run.recorder.anchor.now()
-        run.limits.waiting += now - self._started
+        run.limits.wait_ends(now)
         run.recorder.instant(e.HumanWait(started=self._started, **self._about(scope)), run.place())
 
     def _about(self, scope: Scope) -> dict[str, Any]:

@@ -22,12 +22,14 @@ class Limits:
     The deadline counts active time: waiting for a person does not use it up (lifecycle.md).
     """
 
-    __slots__ = ("_raised", "_run", "concurrency_peak", "in_flight", "options", "retries", "waiting")
+    __slots__ = ("_raised", "_run", "_waited", "_waits", "_waits_since", "concurrency_peak", "in_flight", "options", "retries")
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self.options = run.options
-        self.waiting = 0
+        self._waited = 0
+        self._waits = 0
+        self._waits_since = 0
         self.retries = 0
         self.in_flight = 0
         self.concurrency_peak = 0
@@ -35,7 +37,25 @@ class Limits:
 
     def active_s(self, now: int) -> float:
         """Seconds that the run was at work until `now`."""
-        return max(0, now - self._run.recorder.root.start - self.waiting) / _SECOND
+        return max(0, now - self._run.recorder.root.start - self.waiting(now)) / _SECOND
+
+    def waiting(self, now: int) -> int:
+        """Nanoseconds that people were waited for until `now`; waits at once count once."""
+        return self._waited + (now - self._waits_since if self._waits else 0)
+
+    def wait_begins(self, now: int) -> None:
+        """From now on a person is waited for."""
+        with self._run.recorder.lock:
+            if not self._waits:
+                self._waits_since = now
+            self._waits += 1
+
+    def wait_ends(self, now: int) -> None:
+        """One wait is over."""
+        with self._run.recorder.lock:
+            self._waits -= 1
+            if not self._waits:
+                self._waited += now - self._waits_since
 
     def check(self) -> None:
         """Raise DeadlineExceeded when the active time is used up."""

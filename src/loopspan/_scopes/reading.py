@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loopspan import _guard
 from loopspan._scopes.options import RequestOptions
+from loopspan.usage import Usage
 from loopspan.values import Answer, Streamed
 
 if TYPE_CHECKING:
@@ -36,9 +38,16 @@ class Reader:
         self._accumulator.feed(item)
 
     def partial(self, value: Any = None) -> Answer | None:
-        """What a stream said before it broke, where it said what it used. `value` is as for `read`."""
-        answer = self._known(value)
-        return answer if answer is not None and answer.usage is not None else None
+        """What a stream said before it broke, where it said what it used. `value` is as for `read`.
+
+        What a snapshot says of the output is only a beginning.
+        """
+        answer = self.heard() or self._known(value)
+        if answer is None or answer.usage is None:
+            return None
+        if self._accumulator is None and isinstance(answer.usage, Usage):
+            return replace(answer, usage=replace(answer.usage, output_tokens=None))
+        return answer
 
     def complete(self, value: Any) -> bool:
         """Whether what came of a stream up to here is a whole answer. `value` is as for `read`."""
@@ -63,7 +72,8 @@ class Reader:
             return heard
         from loopspan._answers import read
 
-        return read(value.value if isinstance(value, Streamed) else value, self._provider) or heard
+        told = read(value.value if isinstance(value, Streamed) else value, self._provider)
+        return told if told is not None and (heard is None or told.finish_reasons) else heard
 
     def read_error(self, error: BaseException) -> Answer | None:
         """What an exception of `parse_errors` says was answered and billed."""

@@ -20,7 +20,8 @@ from loopspan.lifecycle.state import (
 from loopspan.reasons import Lifecycle
 from loopspan.values import Effect
 
-REJECTIONS = frozenset({"unknown_tool", "validation_error"})
+UNKNOWN_TOOL = "unknown_tool"
+REJECTIONS = frozenset({UNKNOWN_TOOL, "validation_error"})
 OUTCOMES = frozenset("ok accepted failed rejected denied expired suspended unknown cancelled timeout reused".split())
 """What a call can come to."""
 
@@ -34,13 +35,16 @@ def opened(state: State, event: e.ToolCallOpened) -> Result:
         return Refusal("call_open", f"call {event.call_id!r} of tool {event.tool!r} is open: count its ordinal up")
     if open_already is None and event.step is not None and event.step < state.step:
         return Refusal("past_step", f"step {event.step} is over, {state.step} is open: the call belongs there")
-    call = open_already or _again(state.done.get(key(event)), event) or _new(event)
-    refused = call.refused if event.known else "unknown_tool"
+    call = open_already or _again(state.done.get(key(event)), event)
+    if call is None:
+        return with_call(in_step(state, event.step), event, _new(event))
+    refused = call.refused if event.known else UNKNOWN_TOOL
     return with_call(in_step(state, event.step), event, call._replace(parked=False, refused=refused))
 
 
 def _new(event: e.ToolCallOpened) -> CallState:
-    return CallState(event.tool, event.effect, event.max_attempts, event.subagent, event.needs_approval)
+    refused = None if event.known else UNKNOWN_TOOL
+    return CallState(event.tool, event.effect, event.max_attempts, event.subagent, event.needs_approval, refused)
 
 
 def _again(former: CallState | None, event: e.ToolCallOpened) -> CallState | None:
@@ -179,7 +183,9 @@ def _may_repeat(call: CallState, event: e.ToolStarted) -> Refusal | None:
 
 
 def _may_affect(state: State, call: CallState) -> Refusal | None:
-    if call.effect != Effect.READ_ONLY and any(c.unknown for c in state.calls.values() if c is not call):
+    if len(state.calls) == 1 or call.effect == Effect.READ_ONLY:
+        return None
+    if any(other.unknown for other in state.calls.values() if other is not call):
         return Refusal("unknown_effect", "a side effect is unknown: reconcile it first, only read-only tools may run")
     return None
 

@@ -39,7 +39,7 @@ class _Spans(SpanProcessor):
     def __init__(self) -> None:
         self.finished: list[ReadableSpan] = []
         self.open: dict[int, Span] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a span may end while this is held: in a garbage collection of this thread
 
     def on_start(self, span: Span, parent_context: Any = None) -> None:
         """A span is open."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from loopspan import _guard
+from loopspan._decorators.foreign import ToolObject, held
 from loopspan._decorators.tool import Tool, tool, tool_of
 from loopspan._scopes.call import ToolCall
 from loopspan._scopes.calling import Body, run_body
@@ -27,7 +28,10 @@ class _Entry:
 
     __slots__ = ("function", "signature", "tool")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Any) -> None:
+        inner = held(function)
+        if inner is not None:
+            function = inner if tool_of(inner) else tool(function.name)(inner)
         found = tool_of(function) or tool_of(tool(function))
         assert found is not None
         self.tool: Tool = found
@@ -40,13 +44,14 @@ class _Entry:
 class Toolbox:
     """The tools that a model may call.
 
-    Takes decorated functions, or plain ones as tools without options. Raises ConfigurationError for two of one name.
+    Takes decorated functions, plain ones as tools without options, and tools that other packages made of functions.
+    Raises ConfigurationError for two of one name.
     """
 
-    def __init__(self, *tools: Callable[..., Any]) -> None:
+    def __init__(self, *tools: Callable[..., Any] | ToolObject) -> None:
         self._entries: dict[str, _Entry] = {}
         for function in tools:
-            if not callable(function):
+            if not callable(function) and held(function) is None:
                 raise ConfigurationError(f"Toolbox({function!r}): give functions, decorated with loopspan.tool or not")
             entry = _Entry(function)
             name = entry.tool.options.name
