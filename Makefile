@@ -26,7 +26,7 @@ lint: $(INSTALLED)  ## ruff, mypy, import-linter, pyright
 	$(BIN)/lint-imports --no-logo
 	$(if $(TYPING),$(BIN)/pyright $(TYPING))
 
-bench: $(INSTALLED)  ## measure the ratios that the README states
+bench: $(INSTALLED)  ## measure what loopspan costs, as ratios
 	$(BIN)/python -m benchmarks
 
 fuzz: $(INSTALLED)  ## property tests with LOOPSPAN_FUZZ examples each

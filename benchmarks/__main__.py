@@ -8,16 +8,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import growth, imports, memory, no_sdk, reading, spans
+from benchmarks import growth, imports, memory, metrics, no_sdk, reading, recording, spans
 from benchmarks._measure import Row
 
 BENCHMARKS: dict[str, Callable[[Any], list[Row]]] = {
+    "recording": recording.fast,
+    "recording-public": recording.public,
     "spans": spans.fast,
     "public": spans.public,
     "no-sdk": no_sdk.added,
     "import": imports.ratio,
     "growth": growth.ratio,
     "memory": memory.kept,
+    "metrics": metrics.rows,
     "reading": reading.ratio,
 }
 HEAD = ("measured", "median", "min..max", "must", "aim", "")

@@ -84,49 +84,62 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 
 
 class _Form:
-    """How one event class is read and written; made once a class, the writing at its first event."""
+    """How one event class is read; made at its first event."""
 
-    __slots__ = ("_cls", "fields", "required", "write")
+    __slots__ = ("fields", "required")
 
     def __init__(self, cls: type[Event]) -> None:
         declared = fields(cls)  # type: ignore[arg-type]  # every event class is a dataclass
-        self._cls = cls
         self.fields = {
             semconv.PREFIX + field.name: (field.name, _CONVERTERS[str(field.type).removesuffix(" | None")])
             for field in declared
         }
         self.required = tuple(field.name for field in declared if field.default is MISSING)
-        self.write: Callable[[Event, int], Attributes] = self._first
-
-    def _first(self, event: Event, seq: int) -> Attributes:
-        self.write = self._written()
-        return self.write(event, seq)
-
-    def _written(self) -> Callable[[Event, int], Attributes]:
-        """`write(event, seq)` with two lines a field: events are encoded at every boundary."""
-        lines, names = ["out = {}"], {"to_json": _redact.to_json, "seq_key": semconv.EVENT_SEQ}
-        for field in fields(self._cls):  # type: ignore[arg-type]  # see __init__
-            default = None if field.default is MISSING else field.default
-            names |= {f"key_{field.name}": semconv.PREFIX + field.name, f"default_{field.name}": default}
-            given = "value is not None" if default is None else f"value != default_{field.name}"
-            written = "to_json(value)" if field.type == "Json" else "value"
-            lines += [f"value = event.{field.name}", f"if {given}: out[key_{field.name}] = {written}"]
-        lines += ["out[seq_key] = seq", "out[version_key] = version", "return out"]
-        names |= {"version_key": semconv.EVENT_VERSION, "version": self._cls.version}
-        return compiled("write(event, seq)", lines, names)
 
 
-_FORMS: dict[type[Event], _Form] = {cls: _Form(cls) for cls in VOCABULARY.values()}
+class _Forms(dict[type[Event], _Form]):
+    def __missing__(self, cls: type[Event]) -> _Form:
+        form = self[cls] = _Form(cls)
+        return form
 
 
-def encode(event: Event, seq: int) -> Attributes:
-    """The attributes of `event`: its own fields, then sequence number and version (limits evict the first keys)."""
-    form = _FORMS.get(type(event))
-    return _encode_unknown(event, seq) if form is None else form.write(event, seq)
+Encode = Callable[[Any, int], Attributes]
+
+
+class _Encoders(dict[type[Event], Encode]):
+    """A function for each event class, with two lines a field: events are encoded at every boundary."""
+
+    def __missing__(self, cls: type[Event]) -> Encode:
+        encoder = self[cls] = _encode_unknown if cls is Unknown else _written(cls)
+        return encoder
+
+
+def _written(cls: type[Event]) -> Encode:
+    lines, names = ["out = {}"], {"to_json": _redact.to_json, "seq_key": semconv.EVENT_SEQ}
+    for field in fields(cls):  # type: ignore[arg-type]  # see _Form
+        default = None if field.default is MISSING else field.default
+        names |= {f"key_{field.name}": semconv.PREFIX + field.name, f"default_{field.name}": default}
+        given = "value is not None" if default is None else f"value != default_{field.name}"
+        written = "to_json(value)" if field.type == "Json" else "value"
+        lines += [f"value = event.{field.name}", f"if {given}: out[key_{field.name}] = {written}"]
+    lines += ["out[seq_key] = seq", "out[version_key] = version", "return out"]
+    names |= {"version_key": semconv.EVENT_VERSION, "version": cls.version}
+    return compiled("encode(event, seq)", lines, names)
 
 
 def _encode_unknown(event: Any, seq: int) -> Attributes:
     return {**event.attributes, semconv.EVENT_SEQ: seq, semconv.EVENT_VERSION: event.version}
+
+
+_FORMS = _Forms()
+
+ENCODERS = _Encoders()
+"""`encode` of each event class, for those who call it at every boundary."""
+
+
+def encode(event: Event, seq: int) -> Attributes:
+    """The attributes of `event`: its own fields, then sequence number and version (limits evict the first keys)."""
+    return ENCODERS[type(event)](event, seq)
 
 
 def kept(event: Event) -> Event:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, StrEnum
 from typing import Any
 
@@ -24,15 +25,11 @@ class Content(StrEnum):
     EVENT_ONLY = "EVENT_ONLY"
     SPAN_AND_EVENT = "SPAN_AND_EVENT"
 
-    @property
-    def on_spans(self) -> bool:
+    def __init__(self, value: str) -> None:
+        self.on_spans = value in ("SPAN_ONLY", "SPAN_AND_EVENT")
         """Whether span attributes may carry content."""
-        return self in (Content.SPAN_ONLY, Content.SPAN_AND_EVENT)
-
-    @property
-    def in_events(self) -> bool:
+        self.in_events = value != "NO_CONTENT"
         """Whether RunLog events may carry content."""
-        return self is not Content.NO_CONTENT
 
 
 _OLD_VALUES = {"true": Content.SPAN_AND_EVENT, "false": Content.NO_CONTENT, "": Content.NO_CONTENT}
@@ -133,6 +130,24 @@ def error_type(error: BaseException) -> str:
     """The error's class as OpenTelemetry writes it: qualified, but for builtins."""
     cls = type(error)
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"[:NAME_LIMIT]
+
+
+def misfit(problems: Iterable[Mapping[str, Any]], names: Collection[str]) -> str:
+    """What pydantic finds wrong, without what was written: `names` are those of the schema, other keys are the input's.
+
+    A message that quotes the input (of a validator of the user's own, of a union's tag) gives way to the error's type.
+    """
+    return "; ".join(f"{_where(problem['loc'], names)}: {_complaint(problem)}" for problem in problems)
+
+
+def _where(location: Iterable[Any], names: Collection[str]) -> str:
+    parts = [str(part) if isinstance(part, int) or part in names else "?" for part in location]
+    return ".".join(parts) or "arguments"
+
+
+def _complaint(problem: Mapping[str, Any]) -> str:
+    quotes = "url" not in problem or not {"error", "tag"}.isdisjoint(problem.get("ctx", ()))
+    return str(problem["type"] if quotes else problem["msg"])
 
 
 def message(error: BaseException, policy: Content) -> str | None:

@@ -116,6 +116,11 @@ class Runtime:
 runtime = Runtime()
 
 
+def _lost(place: Place, time: int) -> Handle:
+    """Stands for a span that the pipeline could not start: what hangs below it hangs below its parent."""
+    return Handle(trace.NonRecordingSpan(place.span.get_span_context()), {}, time)
+
+
 class Recorder:
     """Where one run's events go: first the lifecycle, then every projection, in one order.
 
@@ -162,29 +167,78 @@ class Recorder:
         settings: _config.Settings,
     ) -> None:
         """Start the root, then record `event(root span)`."""
-        tracer = runtime.tracer(settings) if settings.enabled else trace.NoOpTracer()
-        identity = _attributes.identity(self.run_id, event(None))
-        self._projector = SpanProjector(identity, in_spans=settings.events != "log")
-        self.root = self._projector.start_root(tracer, event(None), place, links, self.anchor.now())
+        started = event(None)
+        identity = _attributes.identity(self.run_id, started)
+        in_spans, content = settings.events != "log", not started.content_in_events_only
+        self._projector = SpanProjector(identity, in_spans=in_spans, content=content)
+        self.root = self._start_root(started, place, links, settings)
         recording = self.root.span.is_recording()
         if settings.events != "span" and settings.enabled:
-            self._logs = runtime.log_writer(settings, identity)
-        instruments = runtime.instruments(settings) if settings.enabled else None
+            self._logs = _guard.contained("the log pipeline", runtime.log_writer, settings, identity)
+        instruments = (
+            _guard.contained("the metric pipeline", runtime.instruments, settings) if settings.enabled else None
+        )
         if instruments is not None:
             from loopspan.telemetry._metrics import MetricRecorder
 
-            self._metrics = MetricRecorder(instruments, event(None).agent)
+            self._metrics = MetricRecorder(instruments, started.agent)
         self._published = bool(self._sinks or self._logs or self._metrics)
         self.listening = recording or self._published
         self.add(event(self.root.span), self.root, self.root.start)
 
-    def _accept(self, event: e.Event) -> int:
+    def _start_root(
+        self, event: e.RunStarted, place: Place, links: Sequence[Link], settings: _config.Settings
+    ) -> Handle:
+        """The run's root; where the pipeline cannot start it, one that records nothing."""
+        start, time = self._projector.start_root, self.anchor.now()
+        if settings.enabled:
+            try:
+                return start(runtime.tracer(settings), event, place, links, time)
+            except Exception as error:  # noqa: BLE001  # of a processor, the sampler or the provider
+                _guard.fault("the span pipeline", error)
+        return start(trace.NoOpTracer(), event, place, links, time)
+
+    def open(self, event: e.Event, place: Place) -> Handle:
+        """Record `event` and start the span that it opens."""
+        with self.lock:
+            return self._record(self._projector.open, event, place)
+
+    def add(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
+        """Record `event` on an open span."""
+        with self.lock:
+            self._record(self._projector.add, event, handle, time)
+
+    def end(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
+        """Record `event` and end the span that it closes."""
+        with self.lock:
+            self._record(self._projector.end, event, handle, time)
+
+    def instant(self, event: e.Event, place: Place) -> None:
+        """Record `event` and the whole span that it stands for."""
+        with self.lock:
+            self._record(self._projector.instant, event, place)
+
+    def _record(
+        self, project: Callable[..., Handle], event: e.Event, where: Place | Handle, time: int | None = None
+    ) -> Handle:
+        """Ask the lifecycle, then tell every projection; returns the span that the event is on."""
         result = advance(self.state, event)
         if type(result) is Refusal:
             raise self._refused(event, result)
         self.state = result  # type: ignore[assignment]  # a State: it is no Refusal
-        self.seq += 1
-        return self.seq
+        self.seq = seq = self.seq + 1
+        if not self.listening:
+            return self.root
+        if time is None:
+            time = self.anchor.now()
+        try:
+            handle = project(event, seq, time, where)
+        except Exception as error:  # noqa: BLE001  # whatever a processor raises stays here
+            _guard.fault("the span pipeline", error)
+            handle = where if isinstance(where, Handle) else _lost(where, time)
+        if self._published:
+            self._publish(event, seq, time, handle)
+        return handle
 
     def _refused(self, event: e.Event, refusal: Refusal) -> IllegalTransition:
         if self.state.lifecycle is not Lifecycle.CLOSED and self.seq:
@@ -192,53 +246,6 @@ class Recorder:
             self.add(refused, self.root)
         cls = _ERRORS.get(refusal.rule, IllegalTransition)
         return cls(f"{event.name} refused: {refusal.message}", event=event.name, rule=refusal.rule)
-
-    def open(self, event: e.Event, place: Place) -> Handle:
-        """Record `event` and start the span that it opens."""
-        with self.lock:
-            seq, time = self._accept(event), self.anchor.now()
-            if not self.listening:
-                return self.root
-            handle = self._project(self._projector.open, event, seq, time, place) or self.root
-            if self._published:
-                self._publish(event, seq, time, handle)
-        return handle
-
-    def add(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
-        """Record `event` on an open span."""
-        with self.lock:
-            seq = self._accept(event)
-            if self.listening:
-                time = self.anchor.now() if time is None else time
-                self._project(self._projector.add, event, seq, time, handle)
-                if self._published:
-                    self._publish(event, seq, time, handle)
-
-    def end(self, event: e.Event, handle: Handle, time: int | None = None) -> None:
-        """Record `event` and end the span that it closes."""
-        with self.lock:
-            seq = self._accept(event)
-            if self.listening:
-                time = self.anchor.now() if time is None else time
-                self._project(self._projector.end, event, seq, time, handle)
-                if self._published:
-                    self._publish(event, seq, time, handle)
-
-    def instant(self, event: e.Event, place: Place) -> None:
-        """Record `event` and the whole span that it stands for."""
-        with self.lock:
-            seq, time = self._accept(event), self.anchor.now()
-            if self.listening:
-                handle = self._project(self._projector.instant, event, seq, time, place) or self.root
-                if self._published:
-                    self._publish(event, seq, time, handle)
-
-    def _project(self, verb: Callable[..., Any], event: e.Event, seq: int, time: int, where: Any) -> Any:
-        try:
-            return verb(event, seq, time, where)
-        except Exception as error:  # noqa: BLE001  # whatever a processor raises stays here
-            _guard.fault("the span pipeline", error)
-            return None
 
     def _publish(self, event: e.Event, seq: int, time: int, handle: Handle) -> None:
         if self._metrics is not None:

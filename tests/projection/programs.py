@@ -105,7 +105,7 @@ COSTS = st.builds(
 )
 IDS = st.none() | st.sampled_from(["call_0", "call_1"])
 GOOD = st.fixed_dictionaries({}, optional={"value": st.integers(0, 3)})
-BAD = st.sampled_from(["{", "[1]", '{"value": "many"}', {"surplus": 1}, {"value": None}])
+BAD = st.sampled_from(["{", "[1]", '"\ud800"', '{"value": "many"}', {"surplus": 1}, {"value": None}])
 ANSWERS = st.builds(
     Answer,
     usage=st.none() | USAGES,

@@ -115,7 +115,11 @@ def _said(option: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     """A name given as text, or by a function of the call's arguments."""
     if value is None or isinstance(value, str):
         return value
-    return _guard.contained(f"the {option}= function", lambda: value(*args, **kwargs))
+    said = _guard.contained(f"the {option}= function", lambda: value(*args, **kwargs))
+    if said is None or isinstance(said, str):
+        return said
+    problem = TypeError(f"{option}= returned {type(said).__name__}: return text or None")
+    return _guard.fault(f"the {option}= function", problem)
 
 
 def _messages(facts: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -203,9 +203,11 @@ class BlockCall(ToolCall):
             raw = self.arguments
             value = adapter.validate_json(raw) if isinstance(raw, str | bytes) else adapter.validate_python(raw)
         except ValidationError as error:
-            reason = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+            problems = error.errors(include_input=False)
+            reason = _redact.misfit(problems, getattr(model, "model_fields", ()))
             self.rejected("validation_error", reason, started)
-            text = f"tool {self.name!r}: {reason}; its body was not entered"
+            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            text = f"tool {self.name!r}: {told}; its body was not entered"
             raise ValidationRejected(text, reason=reason) from error
         self.passed(started)
         return value

@@ -130,6 +130,10 @@ class ToolCall(Scope):
             )
             self.run.recorder.add(event, self.step.handle)
 
+    def host(self) -> Scope:
+        """A call that is opened outside of this one's body is its sibling, whichever span is the current one."""
+        return self.run if self.parent is None else self.parent.host()
+
     def where(self) -> dict[str, Any]:
         """The fields that name this call in an event."""
         return {"step": self.step.number, "call_id": self.call_id, "ordinal": self.ordinal, "tool": self.name}

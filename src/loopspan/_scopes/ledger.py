@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from loopspan import _guard
 from loopspan.usage import Cost, CostTotals, Usage
 
 _FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
@@ -22,6 +24,8 @@ class Tally:
     def add(self, usage: Usage | None, cost: Cost | None, unpriced: bool) -> None:
         """One observation; usage None is an answer that did not say what it used."""
         observed = usage or Usage(incomplete=True)
+        if observed.input_tokens is None or observed.output_tokens is None:
+            observed = replace(observed, incomplete=True)
         self.usage = observed if self.usage is None else self.usage + observed
         if cost is not None or unpriced:
             self.cost = self.cost.plus(cost, unpriced=int(unpriced))
@@ -104,21 +108,24 @@ class Ledger:
         tally, self.step = self.step, Tally()
         return tally
 
-    def difference(self, usage: Usage, cost: Cost | None) -> tuple[Usage, Cost | None]:
-        """What cumulative counters gained since they were last seen; what did not grow is None, not 0."""
-        former, self.last_totals = self.last_totals, (usage, cost)
-        gained = usage.minus(former[0] if former else Usage(input_tokens=0, output_tokens=0))
-        return gained, _gained_cost(cost, former[1] if former else None)
+    def difference(self, usage: Usage, cost: Cost | None) -> tuple[Usage, Cost | None, bool]:
+        """What cumulative counters gained since they were last seen, and whether what they cost cannot be told.
+
+        What did not grow is None, not 0. A cost in another currency or from another source than the former one cannot
+        be compared: a fault, and the base from now on.
+        """
+        former, former_cost = self.last_totals or (Usage(), None)
+        self.last_totals = (usage.over(former), former_cost if cost is None else cost)
+        lost = cost is not None and former_cost is not None and _kind(cost) != _kind(former_cost)
+        if lost:
+            problem = ValueError(f"a total cost in {_kind(former_cost)} goes on in {_kind(cost)}")
+            _guard.fault("the totals of a request", problem)
+        return usage.minus(former), None if cost is None else cost.minus(former_cost), lost
+
+
+def _kind(cost: Cost | None) -> str:
+    return "" if cost is None else f"{cost.currency} ({cost.source})"
 
 
 def _less(billed: int | None, rejected: int | None) -> int | None:
     return None if billed is None else billed - (rejected or 0)
-
-
-def _gained_cost(cost: Cost | None, former: Cost | None) -> Cost | None:
-    if cost is None:
-        return None
-    amount = cost.amount
-    if former is not None and former.currency == cost.currency:
-        amount -= former.amount
-    return Cost(amount, cost.currency, cost.source, cost.table) if amount > 0 else None

@@ -22,7 +22,17 @@ class Limits:
     The deadline counts active time: waiting for a person does not use it up (lifecycle.md).
     """
 
-    __slots__ = ("_raised", "_run", "_waited", "_waits", "_waits_since", "concurrency_peak", "in_flight", "options", "retries")
+    __slots__ = (
+        "_raised",
+        "_run",
+        "_waited",
+        "_waits",
+        "_waits_since",
+        "concurrency_peak",
+        "in_flight",
+        "options",
+        "retries",
+    )
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -21,12 +21,12 @@ def observe(
     run = attempt.run
     usage = None if answer is None or answer.usage is None else Usage.parse(answer.usage)
     cost = None if answer is None else answer.cost
-    source = "answer"
+    source, lost, unpriced = "answer", False, False
     if totals is not None:
-        (usage, cost), source = run.ledger.difference(*totals), "totals"
-    unpriced = False
+        (usage, cost, lost), source = run.ledger.difference(*totals), "totals"
     if cost is None and usage is not None:
         cost, unpriced = run.price(attempt.request, answer, usage)
+        unpriced = unpriced or (lost and cost is None)
     if usage is None and cost is None:
         run.ledger.observe(None, None, False, accepted)
         return False

@@ -35,6 +35,7 @@ def started_event(run: Run, facts: Ambient | None, root: Span | None, remote_par
         trace_flags=0 if context is None else int(context.trace_flags),
         trace_state=context.trace_state.to_header() or None if context else None,
         remote_parent=remote_parent,
+        content_in_events_only=run.recorder.content is _redact.Content.EVENT_ONLY,
     )
 
 

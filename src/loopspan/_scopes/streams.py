@@ -50,8 +50,9 @@ class _Visit:
         self._proxy = proxy
 
     def __enter__(self) -> None:
-        self._saved = self._proxy._self_scope.enter()
-        self._proxy._self_visits += 1
+        proxy = self._proxy
+        self._saved = proxy._self_scope.enter() if proxy._self_is_open() else None
+        proxy._self_visits += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         proxy = self._proxy
@@ -62,7 +63,8 @@ class _Visit:
             elif error is not None:
                 proxy._self_end(error)
         finally:
-            proxy._self_scope.leave(self._saved)
+            if self._saved is not None:
+                proxy._self_scope.leave(self._saved)
 
 
 class _Proxy:
@@ -96,6 +98,11 @@ class _Proxy:
 
     def __repr__(self) -> str:
         return repr(self._self_inner)
+
+    def _self_is_open(self) -> bool:
+        """Whether the scope is; afterwards the stream is as it would be without us."""
+        waits = self._self_finish if self._self_stream is None else self._self_stream._self_finish
+        return waits is not None and not self._self_scope.run.is_closed
 
     # the end
 

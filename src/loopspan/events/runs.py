@@ -24,6 +24,7 @@ class RunStarted(Event):
     trace_flags: int = 0
     trace_state: str | None = None
     remote_parent: bool = False
+    content_in_events_only: bool = False
     durable: bool = False
 
 

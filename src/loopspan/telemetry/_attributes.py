@@ -20,6 +20,9 @@ from loopspan import events as e
 
 Attributes = dict[str, Any]
 
+CONTENT = (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT)
+"""Span attributes that are content."""
+
 FAILED = frozenset({"failed", "timeout", "unknown", "rejected", "error"})
 """Outcomes of spans whose status is ERROR."""
 
@@ -106,7 +109,7 @@ def _call_opened(event: e.ToolCallOpened) -> Attributes:
         own[semconv.ARGUMENTS_SIZE] = event.size
     if event.arguments is not None:
         said = event.arguments
-        own[semconv.TOOL_ARGUMENTS] = said if isinstance(said, str) else _redact.to_json(said)
+        own[semconv.TOOL_ARGUMENTS] = _redact.clean(said) if isinstance(said, str) else _redact.to_json(said)
     return own
 
 

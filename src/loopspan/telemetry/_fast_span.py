@@ -86,29 +86,6 @@ class FastSpan(Span):
         if type(self._events) is list:
             self._events = BoundedList.from_seq(self._limits.max_events, self._events)
 
-    def finish(self, own: Attributes, failed: bool, end: int) -> None:
-        """Set all that is ours for good, and hand the span to the processors."""
-        with self._lock:
-            if self._end_time is not None:
-                return
-            self._end_time = end
-            if failed:
-                self._status = ERROR
-            self._settle(own)
-        processor = self._span_processor
-        processor._on_ending(self)
-        processor.on_end(self)
-
-    def _settle(self, own: Attributes) -> None:
-        attributes: Any = self._attributes
-        if type(attributes) is dict:
-            self._attributes = own
-            return
-        for key, value in own.items():
-            attributes._setitem_locked(key, value)
-        attributes.dropped += getattr(own, "dropped", 0)
-        attributes._immutable = True
-
 
 def _limited(attributes: Attributes, most: int, length: int | None) -> Any:
     """`attributes` within the SDK's limits: the last `most`, and how many were dropped; text cut at `length`."""
@@ -155,22 +132,16 @@ class FastWriter:
         self._event_most, self._event_length = _most(limits.max_event_attributes), limits.max_attribute_length
 
     def start(self, name: str, kind: SpanKind, place: Place, own: Attributes, start: int) -> Handle:
-        """Start a span below `place`."""
-        context = SpanContext(self._trace_id, self._ids(), False, self._flags, self._state)
-        return Handle(self.make(name, kind, context, place, own, start), own, start)
-
-    def make(
-        self, name: str, kind: SpanKind, context: SpanContext, place: Place, own: Attributes, start: int
-    ) -> FastSpan:
-        """A started span with the ids of `context`; what it shares with the others is taken from the root."""
-        model, parent = self._model, place.span.get_span_context()
+        """Start a span below `place`; what it shares with the others is taken from the root."""
+        model, above = self._model, place.span
+        parent = above.get_span_context()
         span: Any = object.__new__(FastSpan)  # field by field: a copied dictionary costs five times as much
         span._name = name
-        span._context = context
+        span._context = SpanContext(self._trace_id, self._ids(), False, self._flags, self._state)
         span._kind = kind
         span._instrumentation_info = model._instrumentation_info
         span._instrumentation_scope = model._instrumentation_scope
-        span._parent = parent if parent.is_valid else None
+        span._parent = parent if type(above) is FastSpan or parent.is_valid else None
         span._start_time = start
         span._end_time = None
         span._attributes = span._own = own
@@ -187,8 +158,7 @@ class FastWriter:
         span._lock = threading.Lock()
         span._record_end_metrics = None
         span._span_processor.on_start(span, parent_context=place.context)
-        made: FastSpan = span
-        return made
+        return Handle(span, own, start)
 
     def event(self, handle: Handle, name: str, attributes: Attributes, time: int) -> None:
         """Add a span event, clean as it is; the root cleans its two itself."""
@@ -209,8 +179,9 @@ class FastWriter:
             events.append(event)
 
     def end(self, handle: Handle, failed: bool, end: int) -> None:
-        """End the span; the root is one of the SDK's own."""
-        span, own = handle.span, handle.own
+        """Set all that is ours for good, and hand the span to the processors; the root is one of the SDK's own."""
+        span: Any = handle.span
+        own = handle.own
         if type(span) is not FastSpan:
             if failed and isinstance(span, Span):
                 span._status = ERROR  # through the API an OK of the user's own would stay
@@ -218,7 +189,27 @@ class FastWriter:
             return
         if self._length is not None or len(own) > self._most:
             own = _limited(essentials_last(own), self._most, self._length)
-        span.finish(own, failed, end)
+        with span._lock:
+            if span._end_time is not None:
+                return
+            span._end_time = end
+            if failed:
+                span._status = ERROR
+            if type(span._attributes) is dict:
+                span._attributes = own
+            else:
+                _settle(span._attributes, own)
+        processor = span._span_processor
+        processor._on_ending(span)
+        processor.on_end(span)
+
+
+def _settle(attributes: Any, own: Attributes) -> None:
+    """Put what is ours over what users have set."""
+    for key, value in own.items():
+        attributes._setitem_locked(key, value)
+    attributes.dropped += getattr(own, "dropped", 0)
+    attributes._immutable = True
 
 
 def _most(limit: int | None) -> int:

@@ -17,7 +17,7 @@ FLUSH_STEPS = 20
 """Counters are added to when a run closes, and after this many steps of a longer one."""
 
 NAMES_LIMIT = 200
-"""Different models, tools or agents that get a series of their own; further ones are counted as `_OTHER`."""
+"""Different models, tools, agents or errors that get a series of their own; further ones are counted as `_OTHER`."""
 
 _SECOND = 1_000_000_000
 _NO_CONTEXT = Context()
@@ -45,6 +45,11 @@ class MetricRecorder:
             return semconv.OTHER
         known.add(name)
         return name
+
+    def _error(self, handle: Handle) -> dict[str, Any]:
+        """The error of a span, if any; a `failure=` hook may name as many as it likes."""
+        kind = handle.own.get(semconv.ERROR_TYPE)
+        return {} if kind is None else {semconv.ERROR_TYPE: self._bounded(semconv.ERROR_TYPE, kind)}
 
     def event(self, event: e.Event, time: int, handle: Handle) -> None:
         """Record what `event` means for metrics, inside the context of its span, so that exemplars find the trace."""
@@ -78,7 +83,7 @@ class MetricRecorder:
         self._record(semconv.M_RUN_CLOSED, 1, reason, context)
         self._record(semconv.M_RUN_ACTIVE, event.active_s, reason, context)
         self._record(semconv.M_CONCURRENCY, event.concurrency_peak, self._agent, context)
-        agent = {**self._agent, **_error(handle)}
+        agent = {**self._agent, **self._error(handle)}
         self._record(semconv.M_INVOKE_AGENT_DURATION, (time - handle.start) / _SECOND, agent, context)
         self._record(semconv.M_INVOKE_AGENT_INFERENCE_CALLS, event.model_calls, self._agent, context)
         self._record(semconv.M_INVOKE_AGENT_TOOL_CALLS, self._tool_calls, self._agent, context)
@@ -125,7 +130,7 @@ class MetricRecorder:
             self._count(semconv.M_USAGE_UNKNOWN, 1, attributes.named)
 
     def _failed(self, event: e.ModelFailed, time: int, handle: Handle) -> None:
-        self._duration({**self._request(handle).whole, **_error(handle)}, time, handle)
+        self._duration({**self._request(handle).whole, **self._error(handle)}, time, handle)
 
     def _duration(self, attributes: dict[str, Any], time: int, handle: Handle) -> None:
         seconds, context = (time - handle.start) / _SECOND, _inside(handle)
@@ -170,11 +175,11 @@ class MetricRecorder:
             tool = _tool(self._bounded(semconv.TOOL_NAME, event.tool))
         self._count(semconv.M_TOOL_CALLS, 1, {**tool, semconv.TOOL_OUTCOME: event.outcome})
         seconds = (time - handle.start) / _SECOND
-        self._record(semconv.M_EXECUTE_TOOL_DURATION, seconds, {**tool, **_error(handle)}, _inside(handle))
+        self._record(semconv.M_EXECUTE_TOOL_DURATION, seconds, {**tool, **self._error(handle)}, _inside(handle))
 
     def _attempted(self, event: e.ToolSpanClosed, time: int, handle: Handle) -> None:
         tool = _tool(self._bounded(semconv.TOOL_NAME, event.tool))
-        self._count(semconv.M_TOOL_ATTEMPTS, 1, {**tool, semconv.TOOL_OUTCOME: event.outcome, **_error(handle)})
+        self._count(semconv.M_TOOL_ATTEMPTS, 1, {**tool, semconv.TOOL_OUTCOME: event.outcome, **self._error(handle)})
 
     def _waited(self, event: Any, time: int, handle: Handle) -> None:
         seconds, context = (time - event.started) / _SECOND, _inside(handle)
@@ -213,11 +218,6 @@ def _key(event: Any) -> tuple[Any, ...]:
 
 def _tool(name: str) -> dict[str, Any]:
     return {semconv.TOOL_NAME: name}
-
-
-def _error(handle: Handle) -> dict[str, Any]:
-    kind = handle.own.get(semconv.ERROR_TYPE)
-    return {} if kind is None else {semconv.ERROR_TYPE: kind}
 
 
 _RULES: dict[type[e.Event], Callable[[MetricRecorder, Any, int, Handle], None]] = {

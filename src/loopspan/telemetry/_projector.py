@@ -7,8 +7,9 @@ from typing import Any
 
 from opentelemetry.trace import Span, Tracer
 
-from loopspan import _journal, semconv
 from loopspan import events as e
+from loopspan import semconv
+from loopspan._journal import ENCODERS as _ENCODERS
 from loopspan.telemetry import _attributes
 from loopspan.telemetry._spans import Attributes, Handle, NullWriter, Place, PublicWriter, Writer
 
@@ -35,13 +36,17 @@ def _load_fast() -> Any:
 
 
 class SpanProjector:
-    """Writes the spans of one run; `identity` is what every one of them carries from its start."""
+    """Writes the spans of one run; `identity` is what every one of them carries from its start.
 
-    __slots__ = ("_identity", "_in_spans", "writer")
+    `in_spans` is False where events go elsewhere, `content` where span attributes have none though events do.
+    """
 
-    def __init__(self, identity: Attributes, *, in_spans: bool = True) -> None:
+    __slots__ = ("_content", "_identity", "_in_spans", "writer")
+
+    def __init__(self, identity: Attributes, *, in_spans: bool = True, content: bool = True) -> None:
         self._identity = identity
         self._in_spans = in_spans
+        self._content = content
         self.writer: Writer
 
     def start_root(self, tracer: Tracer, event: e.RunStarted, place: Place, links: Any, time: int) -> Handle:
@@ -52,42 +57,49 @@ class SpanProjector:
         self.writer = _writer(tracer, span)
         return Handle(span, own, time)
 
-    def open(self, event: e.Event, seq: int, time: int, place: Place) -> Handle:
+    def open(self, event: Any, seq: int, time: int, place: Place) -> Handle:
         """Start the span that `event` opens."""
-        handle = self._start(_attributes.OPENS[type(event)], event, time, place)
-        if self._in_spans:
-            self.writer.event(handle, event.name, _journal.encode(event, seq), time)
-        return handle
+        return self._start(_attributes.OPENS[type(event)], event, seq, time, time, place)
 
-    def _start(self, opening: _attributes.Opening, event: Any, start: int, place: Place) -> Handle:
-        own = dict(self._identity)
+    def _start(self, opening: _attributes.Opening, event: Any, seq: int, start: int, time: int, place: Place) -> Handle:
+        own, given = dict(self._identity), opening.attributes(event)
         step = getattr(event, "step", None)
         if step is not None:
             own[semconv.STEP_NUMBER] = step
-        own.update(opening.attributes(event))
-        return self.writer.start(opening.name(event), opening.kind, place, own, start)
+        own.update(given if self._content else _without_content(given))
+        handle = self.writer.start(opening.name(event), opening.kind, place, own, start)
+        if self._in_spans:
+            self.writer.event(handle, event.name, _ENCODERS[type(event)](event, seq), time)
+        return handle
 
-    def add(self, event: e.Event, seq: int, time: int, handle: Handle) -> None:
+    def add(self, event: e.Event, seq: int, time: int, handle: Handle) -> Handle:
         """Put `event` on an open span."""
         mark = _attributes.MARKS.get(type(event))
         if mark is not None:
-            handle.own.update(mark(event))
+            given = mark(event)
+            handle.own.update(given if self._content else _without_content(given))
         if self._in_spans:
-            self.writer.event(handle, event.name, _journal.encode(event, seq), time)
+            self.writer.event(handle, event.name, _ENCODERS[type(event)](event, seq), time)
+        return handle
 
-    def end(self, event: e.Event, seq: int, time: int, handle: Handle) -> None:
+    def end(self, event: e.Event, seq: int, time: int, handle: Handle) -> Handle:
         """End the span that `event` closes; the event precedes the end."""
-        self.add(event, seq, time, handle)
-        handle.own.update(_attributes.ENDS[type(event)](event))
+        if self._in_spans:
+            self.writer.event(handle, event.name, _ENCODERS[type(event)](event, seq), time)
+        own, given = handle.own, _attributes.ENDS[type(event)](event)
+        own.update(given if self._content else _without_content(given))
         if type(event) is e.RunTraceClosed:
-            handle.own[semconv.EVENTS_COUNT] = seq
+            own[semconv.EVENTS_COUNT] = seq
         self.writer.end(handle, _attributes.failed(event), time)
+        return handle
 
     def instant(self, event: Any, seq: int, time: int, place: Place) -> Handle:
         """The whole span that `event` stands for, from its `started` to now."""
-        handle = self._start(_attributes.INSTANT[type(event)], event, min(event.started, time), place)
-        if self._in_spans:
-            self.writer.event(handle, event.name, _journal.encode(event, seq), time)
-        failed = semconv.ERROR_TYPE in handle.own
-        self.writer.end(handle, failed, time)
+        start = min(event.started, time)
+        handle = self._start(_attributes.INSTANT[type(event)], event, seq, start, time, place)
+        self.writer.end(handle, semconv.ERROR_TYPE in handle.own, time)
         return handle
+
+
+def _without_content(attributes: Attributes) -> Attributes:
+    return {key: value for key, value in attributes.items() if key not in _attributes.CONTENT}

@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opentelemetry.sdk.trace import Tracer
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState, set_span_in_context
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, set_span_in_context
 
 from loopspan import events as e
 from loopspan._journal import Entry
 from loopspan.telemetry import _attributes
 from loopspan.telemetry._fast_span import FastWriter, blank
 from loopspan.telemetry._projector import SpanProjector
-from loopspan.telemetry._spans import Attributes, Handle, Place
+from loopspan.telemetry._spans import Handle, Place
 
 
 class _GivenIds(FastWriter):
     """Gives each span the ids that its entry has."""
 
-    __slots__ = ("entry",)
+    __slots__ = ()
 
-    entry: Entry
-
-    def start(self, name: str, kind: SpanKind, place: Place, own: Attributes, start: int) -> Handle:
-        """Start a span with the ids of the entry that opens it."""
-        context = SpanContext(self.entry.trace_id, self.entry.span_id, False, self._flags, self._state)
-        return Handle(self.make(name, kind, context, place, own, start), own, start)
+    def take(self, entry: Entry) -> None:
+        """The next span is that of `entry`."""
+        self._trace_id, self._ids = entry.trace_id, lambda: entry.span_id
 
 
 def reproject(entries: Iterable[Entry], tracer: Tracer) -> None:
@@ -46,7 +43,8 @@ class _Projection:
         if not isinstance(started, e.RunStarted):
             raise ValueError(f"run {first.run_id} begins with {first.name}, not with run_started: its root is missing")
         self._started = started
-        self._projector = SpanProjector(_attributes.identity(first.run_id, started))
+        identity = _attributes.identity(first.run_id, started)
+        self._projector = SpanProjector(identity, content=not started.content_in_events_only)
         self._open: dict[int, Handle] = {}
         flags = TraceFlags(started.trace_flags)
         state = TraceState.from_header([started.trace_state] if started.trace_state else [])
@@ -67,7 +65,7 @@ class _Projection:
 
     def add(self, entry: Entry) -> None:
         """Project one entry as its event was projected when it happened."""
-        self._writer.entry = entry
+        self._writer.take(entry)
         event, kind, handle = entry.event, type(entry.event), self._open.get(entry.span_id)
         if kind in _attributes.INSTANT:
             self._projector.instant(event, entry.seq, entry.time, self._place(entry))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from opentelemetry.context import Context
@@ -97,11 +98,22 @@ class PublicWriter:
 
 
 def finish(handle: Handle, failed: bool, end: int) -> None:
-    """End a span through the public API."""
-    handle.span.set_attributes(essentials_last(handle.own))
+    """End a span through the public API, with all that is ours on it."""
+    span, own = handle.span, handle.own
+    span.set_attributes(_lacking(span, own))
+    if _lacking(span, own):
+        span.set_attributes(essentials_last(own))
     if failed:
-        handle.span.set_status(ERROR)
-    handle.span.end(end)
+        span.set_status(ERROR)
+    span.end(end)
+
+
+def _lacking(span: Span, own: Attributes) -> Attributes:
+    """What of `own` is not on the span as it should be; all of it where that cannot be seen."""
+    present = getattr(span, "attributes", None)
+    if not isinstance(present, Mapping):
+        return own
+    return {key: value for key, value in own.items() if present.get(key) != value}
 
 
 class NullWriter:

@@ -1,0 +1,1 @@
+"""The case list: each test is named after the id of a case."""
