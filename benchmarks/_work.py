@@ -123,8 +123,7 @@ def make_loop(ask: Ask, call_tool: CallTool) -> Callable[[str], str]:
             messages.append(message)
             if not message["tool_calls"]:
                 return str(message["content"])
-            for wanted in message["tool_calls"]:
-                messages.append(result_of(wanted, call_tool))
+            messages.extend(result_of(wanted, call_tool) for wanted in message["tool_calls"])
 
     return fix_build
 

@@ -1,4 +1,4 @@
-"""CPU of `import loopspan`, against `import opentelemetry.sdk.trace`; each in a new interpreter, its start not counted."""
+"""CPU of `import loopspan`, against `import opentelemetry.sdk.trace`; each in a new interpreter, less its start."""
 
 from __future__ import annotations
 

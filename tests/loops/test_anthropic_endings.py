@@ -143,7 +143,7 @@ def test_an_error_event_in_a_stream_is_a_failure_with_what_was_used(captured: Ca
 
 def test_a_stream_that_breaks_is_a_failure_with_what_was_used(captured: Captured):
     reply = as_reply({"stream": True}, message(1, "So far"), breaks_after=4)
-    with pytest.raises(Exception, match="peer closed connection|incomplete chunked read") as broken:
+    with pytest.raises(Exception, match=r"peer closed connection|incomplete chunked read") as broken:
         run([reply], {"stream": True})
     assert ending(captured) == ("model_failed", None)
     (only,) = captured.runs
@@ -213,7 +213,8 @@ def test_a_stream_that_nobody_reads_is_a_cancelled_request(captured: Captured):
             read()
     gc.collect()
     assert outline(captured) == (
-        "invoke_agent reader success\n  step 1\n    chat claude-test cancelled\n  step 2\n    chat claude-test cancelled"
+        "invoke_agent reader success\n  step 1\n    chat claude-test cancelled\n"
+        "  step 2\n    chat claude-test cancelled"
     )
 
 

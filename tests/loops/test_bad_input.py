@@ -1,4 +1,4 @@
-"""Loops of others, hooks that fail, places where nobody expected them: the loop goes on, and the record says what it knows."""
+"""Loops of others, hooks that fail, unexpected places: the loop goes on, and the record says what it knows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, DEFAULT_OFF
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 import loopspan
-from loopspan import Call
 from loops import published
 from loops.outlines import outline
+from loopspan import Call
 from loopspan.testing import Captured, capture
 
 servers = published.load("_servers")
@@ -160,7 +160,8 @@ def test_where_nobody_records_the_loops_are_as_they_were():
         assert loops.use(loops.build(server.url)) == ANSWER
         client, tools = runners.build(server.url)
         with client:
-            runner = client.beta.messages.tool_runner(tools=tools, stream=True, run_tools_eagerly=True, **runners.ASKING)
+            how = {"stream": True, "run_tools_eagerly": True}
+            runner = client.beta.messages.tool_runner(tools=tools, **how, **runners.ASKING)
             assert [answer.get_final_text() for answer in runner][-1] == "Sunny in Paris, rain in Rome."
 
 
@@ -205,7 +206,7 @@ def test_a_stream_that_outlives_its_run_can_be_read_on():
 
         @loopspan.agent_loop
         def second(stream: Any) -> str:
-            return [event.response.output_text for event in stream if event.type == "response.completed"][0]
+            return next(event.response.output_text for event in stream if event.type == "response.completed")
 
         with client, capture() as captured:
             (stream,) = first()

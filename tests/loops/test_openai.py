@@ -88,7 +88,8 @@ def test_calls_that_are_in_flight_at_once_are_all_seen(captured: Captured, use: 
         return f"at {place}, run {loopspan.log_fields()['call_id']}"
 
     calls = [function_call(f"call_{number}", "meet", place=number) for number in (1, 2)]
-    with servers.Server([loops.streamed(response(1, *calls)), loops.streamed(response(2, output_text("Met.")))]) as server:
+    replies = [loops.streamed(response(1, *calls)), loops.streamed(response(2, output_text("Met.")))]
+    with servers.Server(replies) as server:
         use(server.url, meet)
     (run,) = captured.runs
     assert captured.metric("loopspan.concurrency.peak").sum == 2
@@ -107,7 +108,9 @@ def test_calls_that_are_in_flight_at_once_are_all_seen(captured: Captured, use: 
         (response(1, output_text(""), incomplete="content_filter"), ("model_failed", "content_filter")),
     ],
 )
-def test_the_last_answer_says_why_the_loop_returned(captured: Captured, use: Callable[..., Any], answer: Any, expected: Any):
+def test_the_last_answer_says_why_the_loop_returned(
+    captured: Captured, use: Callable[..., Any], answer: Any, expected: Any
+):
     with servers.Server([loops.streamed(answer)]) as server:
         use(server.url)
     assert ending(captured) == expected
