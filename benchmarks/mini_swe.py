@@ -1,4 +1,4 @@
-"""What the decorators add to a published loop: mini-swe-agent with its own scripted model and an environment that does nothing."""
+"""What the decorators add to a published loop: mini-swe-agent, scripted, with an environment that does nothing."""
 
 from __future__ import annotations
 
