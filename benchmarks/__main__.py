@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import growth, imports, memory, metrics, no_sdk, reading, recording, spans
+from benchmarks import growth, imports, memory, metrics, mini_swe, no_sdk, reading, recording, spans
 from benchmarks._measure import Row
 
 BENCHMARKS: dict[str, Callable[[Any], list[Row]]] = {
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[Any], list[Row]]] = {
     "spans": spans.fast,
     "public": spans.public,
     "no-sdk": no_sdk.added,
+    "mini-swe": mini_swe.added,
     "import": imports.ratio,
     "growth": growth.ratio,
     "memory": memory.kept,

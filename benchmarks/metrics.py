@@ -13,6 +13,7 @@ import loopspan
 from benchmarks._measure import Figure, Row, in_turn
 from benchmarks._twin import Counting, sdk
 from benchmarks._work import TEXT, answer, decorated_loop
+from loopspan._answers import read
 from loopspan.usage import Usage
 
 SIZE = 2048
@@ -21,15 +22,18 @@ SIZE = 2048
 
 def rows(options: Any) -> list[Row]:
     """Both."""
-    return [_extraction(), _metrics()]
+    return [*_extraction(), _metrics()]
 
 
-def _extraction() -> Row:
+def _extraction() -> list[Row]:
     response = answer(1, [])
     response["choices"][0]["message"]["content"] = TEXT * ((SIZE - len(json.dumps(response))) // len(TEXT) + 2)
-    rounds = in_turn(lambda: Usage.parse(response["usage"]))
-    figure = Figure.of(seconds * 1e6 for (seconds,) in rounds)
-    return Row(f"CPU to read the usage of an answer of {SIZE} bytes", figure, 15, 10, "us")
+    rounds = in_turn(lambda: read(response), lambda: Usage.parse(response["usage"]))
+    whole, usage = (Figure.of(seconds[number] * 1e6 for seconds in rounds) for number in range(2))
+    return [
+        Row(f"CPU to read an answer, a dict of {SIZE} bytes", whole, 15, 10, "us"),
+        Row("  its usage alone", usage, None, None, "us"),
+    ]
 
 
 def _metrics() -> Row:

@@ -1,4 +1,4 @@
-"""Functions of other people's loops: told signatures, dispatchers, tools that yield, streams never closed."""
+"""Loops of other people: told signatures, dispatchers, tools that yield, streams that will not be closed."""
 
 from __future__ import annotations
 

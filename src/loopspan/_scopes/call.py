@@ -115,7 +115,9 @@ class ToolCall(Scope):
         self.call_id, self.ordinal, self.id_source = self.step.proposals.identify(self.name, self.digest, call_id)
 
     def _equals(self, other: ToolCall) -> bool:
-        return self.digest is not None and (other.name, other.digest) == (self.name, self.digest)
+        within, other_within = (getattr(call.parent, "call", call.parent) for call in (self, other))
+        same = (other.name, other.digest) == (self.name, self.digest) and within is other_within
+        return self.digest is not None and same
 
     def _propose(self) -> None:
         """The proposal is recorded here where the answer did not tell it."""

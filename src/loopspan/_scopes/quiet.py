@@ -83,13 +83,13 @@ def call_quietly(
 class QuietRequest(Scope):
     """A model request that is not on record. A failed one is remembered, so that its repetition opens no step."""
 
-    __slots__ = ("arguments", "options", "reader")
+    __slots__ = ("arguments", "options", "reader", "scope")
 
     reads = "managers"
 
     def __init__(self, scope: Scope, options: RequestOptions) -> None:
         self.run = scope.run
-        self.parent = scope
+        self.scope = self.parent = scope
         self._kept = None
         self.handle = scope.handle
         self.options = options
@@ -144,6 +144,6 @@ def _step(scope: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step |
     if scope is not scope.run and scope is not current:
         return current
     failed = None if current is None else current.failed_request
-    if failed is not None and scope.run.repeated_request(shape(args, kwargs)) is not None:
+    if failed is not None and scope.run.repeated_request(scope, shape(args, kwargs)) is not None:
         return current
     return steps.for_request(None)

@@ -63,7 +63,7 @@ class Request:
         with run.recorder.lock:
             run.check()
             run.limits.check_budget()
-            again = run.repeated_request(arguments)
+            again = run.repeated_request(scope, arguments)
             if isinstance(again, cls):
                 again.options, again.provider, again.model = options, _redact.name(provider), _redact.name(model)
                 again.hold()

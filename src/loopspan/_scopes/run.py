@@ -217,13 +217,15 @@ class Run(Scope):
         """A new step begins: what failed before it was handled."""
         self._left.clear()
 
-    def repeated_request(self, arguments: Any) -> Request | QuietRequest | None:
-        """The failed request that this one repeats: equal arguments, right after it, in the same step."""
+    def repeated_request(self, scope: Scope, arguments: Any) -> Request | QuietRequest | None:
+        """The failed request that this one repeats: equal arguments, right after it, in the same step and scope."""
         step = self.steps_.current
         failed, former = (None, None) if step is None else (step, step.failed_request)
         if failed is not None:
             failed.failed_request = None
-        return former if former is not None and same_arguments(former.arguments, arguments) else None
+        if former is None or former.scope is not scope or not same_arguments(former.arguments, arguments):
+            return None
+        return former
 
     def price(self, request: Request, answer: Answer | None, usage: Usage) -> tuple[Cost | None, bool]:
         """(cost, whether it is unpriced) of an answer, by the configured price function.
