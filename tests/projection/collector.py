@@ -117,7 +117,7 @@ class GrpcCollector(TraceServiceServicer):  # type: ignore[misc]  # generated co
         add_TraceServiceServicer_to_server(self, self._server)
         self.port = self._server.add_insecure_port("127.0.0.1:0")
 
-    def Export(self, request: Any, context: Any) -> Any:
+    def Export(self, request: Any, context: Any) -> Any:  # noqa: N802  # the name of the call in OTLP
         """Take one export."""
         self.exports.requests.append(request)
         return ExportTraceServiceResponse()
