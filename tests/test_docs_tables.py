@@ -170,4 +170,4 @@ def words(picture: Path) -> list[str]:
     text = " ".join(
         element.text or "" for element in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")
     )
-    return [word for word in text.split() if not re.search(r"\d", word)]
+    return [word for word in text.split() if not re.search(r"\d", word) and word not in ("s", "ms", "us")]

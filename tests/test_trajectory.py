@@ -676,6 +676,7 @@ def test_the_json_form_is_strict_and_whole():
         "agent": "build-watch",
         "trace_flags": 0,
         "remote_parent": False,
+        "content_in_events_only": False,
         "durable": False,
     }
     assert form["log"][-1]["unknown"] is True

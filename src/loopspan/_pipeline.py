@@ -59,7 +59,10 @@ def _console() -> tuple[Any, ...]:
 
 
 class Flushed(NamedTuple):
-    """What `flush` reached: `complete` where every provider said within the time that it has nothing left."""
+    """What `flush` reached: `complete` where every provider has said within the time that it has nothing left.
+
+    Of what `setup` has wired it is known besides whether an export has failed since the last `flush`.
+    """
 
     complete: bool
     detail: str
@@ -73,31 +76,49 @@ def flush(timeout: float = 5.0) -> Flushed:
     settings = _config.current()
     providers = {
         "spans": settings.tracer_provider or trace.get_tracer_provider(),
-        "metrics": settings.meter_provider or _global_meters(),
+        "metrics": settings.meter_provider or _global("opentelemetry.metrics", "get_meter_provider"),
+        "logs": settings.logger_provider or _global("opentelemetry._logs", "get_logger_provider"),
     }
     deadline = time.monotonic() + timeout
-    said = {
-        name: _flushed(provider, deadline) for name, provider in providers.items() if hasattr(provider, "force_flush")
+    flushes = {
+        name: _Flush(provider, timeout) for name, provider in providers.items() if hasattr(provider, "force_flush")
     }
+    said = {name: flush.said(deadline) for name, flush in flushes.items()}
     problems = [f"{name}: {problem}" for name, problem in said.items() if problem]
     return Flushed(not problems, "; ".join(problems) or f"flushed {', '.join(said) or 'nothing: no SDK is configured'}")
 
 
-def _global_meters() -> Any:
-    api = sys.modules.get("opentelemetry.metrics")
-    return None if api is None else api.get_meter_provider()
+def _global(module: str, getter: str) -> Any:
+    """The global provider, None where nobody can have set one, as its module was never imported."""
+    find = getattr(sys.modules.get(module), getter, None)
+    return find and find()
 
 
-def _flushed(provider: Any, deadline: float) -> str | None:
-    answers: list[Any] = []
+class _Flush:
+    """One provider's flush, in a thread of its own."""
 
-    def body() -> None:
+    def __init__(self, provider: Any, timeout: float) -> None:
+        self._provider = provider
+        self._timeout = timeout
+        self._answer: Any = False
+        self._thread = threading.Thread(target=self._run, name="loopspan-flush", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
         with contextlib.suppress(Exception):
-            answers.append(provider.force_flush(max(1, int((deadline - time.monotonic()) * 1000))))
+            self._answer = self._provider.force_flush(max(1, int(self._timeout * 1000)))
 
-    thread = threading.Thread(target=body, name="loopspan-flush", daemon=True)
-    thread.start()
-    thread.join(max(0.0, deadline - time.monotonic()))
-    if thread.is_alive():
-        return "not finished in time"
-    return None if answers and answers[0] is not False else "the exporter reported a failure"
+    def said(self, deadline: float) -> str | None:
+        """What went wrong, None where nothing did."""
+        self._thread.join(max(0.0, deadline - time.monotonic()))
+        if self._thread.is_alive():
+            return "not finished in time"
+        if self._answer is False:
+            return "the exporter reported a failure"
+        failed = self._failures()
+        return f"exports that failed: {failed}" if failed else None
+
+    def _failures(self) -> int:
+        """Exports that have failed since this was last asked, where `setup` has made the provider."""
+        made = getattr(sys.modules.get("loopspan._sdk"), "exports", {})
+        return next((exports.failures() for provider, exports in made.items() if provider is self._provider), 0)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 # Not at the first export: these execute text, and when that happens at exit CPython forgets that it was a Ctrl-C.
 from google.protobuf.json_format import MessageToDict
@@ -20,12 +21,45 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from loopspan import _guard
 
 
+class Exports:
+    """Counts the exports that failed: the SDK's own flush says that all is well whatever came of them."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+
+    def watch(self, exporter: Any) -> Any:
+        """`exporter`, counted."""
+        export = exporter.export
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            delivered = False
+            try:
+                result = export(*args, **kwargs)
+                delivered = result.name == "SUCCESS"
+                return result
+            finally:
+                self._failed += not delivered
+
+        exporter.export = watched
+        return exporter
+
+    def failures(self) -> int:
+        """How many exports have failed since this was last asked."""
+        failed, self._failed = self._failed, 0
+        return failed
+
+
+exports: WeakKeyDictionary[Any, Exports] = WeakKeyDictionary()
+"""The exports of each provider that is made here."""
+
+
 def provider(service_name: str | None, endpoint: str | None, file: str | Path | None) -> TracerProvider:
     """A tracer provider that exports in batches, to the file or the endpoint."""
     resource = Resource.create({"service.name": service_name} if service_name else {})
     made = TracerProvider(resource=resource)
     exporter = FileSpanExporter(Path(file)) if file is not None else _otlp_exporter(endpoint)
-    made.add_span_processor(BatchSpanProcessor(exporter))
+    exports[made] = Exports()
+    made.add_span_processor(BatchSpanProcessor(exports[made].watch(exporter)))
     return made
 
 
@@ -36,7 +70,10 @@ def meter_provider(resource: Resource, endpoint: str | None) -> Any:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-    return MeterProvider([PeriodicExportingMetricReader(_otlp_metric_exporter(endpoint))], resource)
+    counted = Exports()
+    made = MeterProvider([PeriodicExportingMetricReader(counted.watch(_otlp_metric_exporter(endpoint)))], resource)
+    exports[made] = counted
+    return made
 
 
 def set_globally(tracers: TracerProvider, meters: Any) -> None:

@@ -92,13 +92,14 @@ class UnknownTool(BoundaryRefused):
 
 
 class ValidationRejected(BoundaryRefused):
-    """Arguments that a model wrote do not fit the tool; `reason` says why, without their values."""
+    """Arguments that a model wrote do not fit the tool; `reason` says why, `safe` says it without what was written."""
 
     stop_reason = StopReason.VALIDATION_ERROR
 
-    def __init__(self, message: str, *, reason: str = "") -> None:
+    def __init__(self, message: str, *, reason: str = "", safe: str | None = None) -> None:
         super().__init__(message)
         self.reason = reason or message
+        self.safe = self.reason if safe is None else safe
 
 
 class PermissionDenied(BoundaryRefused):

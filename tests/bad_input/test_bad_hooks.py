@@ -290,8 +290,8 @@ def test_anything_true_is_a_failure(said: Any) -> None:
 
 @pytest.mark.parametrize("name", [None, 5, "", object()], ids=str)
 def test_a_provider_that_is_no_name_is_none(name: Any) -> None:
-    """What the function gives is not typed: a number is its text, an object is no name at all."""
-    with capture() as captured:
+    """What is no text is a fault of the function, contained, and no name."""
+    with capture(strict=False) as captured:
         assert asked(provider=lambda: name, model=lambda: name) == ANSWER
     (chat,) = [span for span in captured.spans if span.name.startswith("chat")]
     assert chat.attributes is not None

@@ -168,6 +168,21 @@ def test_a_stream_that_is_not_read_to_its_end_is_a_cancelled_request(captured: C
     assert outline(captured) == "invoke_agent reader success\n  step 1\n    chat claude-test 101 cancelled"
 
 
+def test_an_error_of_who_reads_a_stream_is_not_the_models(captured: Captured):
+    with servers.Server([as_reply({"stream": True}, message(1, "A long story"))]) as server:
+        client, _ = runners.build(server.url)
+
+        @runners.loopspan.agent_loop("reader")
+        def read() -> None:
+            with client.beta.messages.stream(**runners.ASKING) as stream:
+                next(stream)
+                raise ValueError("mine")
+
+        with client, pytest.raises(ValueError, match="mine"):
+            read()
+    assert outline(captured) == "invoke_agent reader loop_error\n  step 1\n    chat claude-test 101 cancelled"
+
+
 def test_a_text_that_is_not_read_to_its_end_says_what_went_in(captured: Captured):
     with servers.Server([as_reply({"stream": True}, message(1, "A long story"))]) as server:
         client, _ = runners.build(server.url)

@@ -33,7 +33,10 @@ def chats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def talk(chats: Any, tmp_path: Path) -> Talk:
-    """`talk(*answers, prompts=…)` is a conversation."""
+    """`talk(*answers, prompts=…)` is a conversation; each test begins with the same model."""
+    from gptme.llm.models import set_default_model
+
+    set_default_model("mock/static")
     return lambda *answers, **options: chats.talk(tmp_path, "talk", *answers, **options)
 
 

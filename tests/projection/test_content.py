@@ -159,7 +159,7 @@ REFUSED = [
     "pet: union_tag_invalid",
     "choice: Input should be 'a' or 'b'",
 ]
-"""What the record says of arguments that do not fit."""
+"""What the record says of arguments that do not fit, where content is off."""
 
 
 @pytest.mark.parametrize("events", ["span", "both"])
@@ -187,9 +187,8 @@ def test_what_a_model_is_told_of_its_arguments_is_whole_whatever_the_policy():
     assert "valid integer" in told[0]
 
 
-@pytest.mark.parametrize("content", [False, True])
-def test_the_reason_on_record_says_which_argument_is_wrong_and_how_without_what_was_written(content: bool):
-    with capture(content=content) as captured:
+def test_the_reason_on_record_says_which_argument_is_wrong_and_how_without_what_was_written():
+    with capture(content=False) as captured:
         secretive()
     reasons = [
         span.attributes[semconv.VALIDATION_REASON]
@@ -268,8 +267,8 @@ def test_a_block_that_checks_its_arguments_keeps_them_out_of_the_reason():
             call.validate(Arguments)
         run.succeed()
     assert found(exported(captured)) == set()
-    assert found(error.value.reason) == set()
-    assert error.value.reason.startswith("text: value_error; numbers.?: ")
+    assert found(error.value.reason) == {"validator", "key"}
+    assert error.value.safe.startswith("text: value_error; numbers.?: ")
 
 
 def test_what_is_configured_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch):

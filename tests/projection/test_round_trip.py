@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import loopspan
-from loopspan import semconv
+from loopspan import Content, semconv
 from loopspan._journal import Entry
 from loopspan._sdk import FileSpanExporter
 from loopspan.lifecycle import NEW, Lifecycle, Refusal, State, advance
@@ -57,9 +58,9 @@ def played(program: Loop, **settings: Any) -> tuple[Captured, Player]:
 # --- the RunLog and its spans
 
 
-@given(PROGRAMS)
-def test_projecting_a_run_log_again_gives_the_same_spans(program: Loop):
-    captured, _ = played(program)
+@given(PROGRAMS, st.sampled_from(Content))
+def test_projecting_a_run_log_again_gives_the_same_spans(program: Loop, content: Content):
+    captured, _ = played(program, content=content)
     provider, exporter = pipeline()
     for entries in by_run(captured.entries).values():
         reproject(entries, tracer_of(provider))

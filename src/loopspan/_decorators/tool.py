@@ -204,11 +204,11 @@ class BlockCall(ToolCall):
             value = adapter.validate_json(raw) if isinstance(raw, str | bytes) else adapter.validate_python(raw)
         except ValidationError as error:
             problems = error.errors(include_input=False)
-            reason = _redact.misfit(problems, getattr(model, "model_fields", ()))
-            self.rejected("validation_error", reason, started)
-            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
-            text = f"tool {self.name!r}: {told}; its body was not entered"
-            raise ValidationRejected(text, reason=reason) from error
+            safe = _redact.misfit(problems, getattr(model, "model_fields", ()))
+            reason = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            self.rejected("validation_error", reason, started, safe=safe)
+            text = f"tool {self.name!r}: {reason}; its body was not entered"
+            raise ValidationRejected(text, reason=reason, safe=safe) from error
         self.passed(started)
         return value
 

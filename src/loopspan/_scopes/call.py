@@ -161,11 +161,14 @@ class ToolCall(Scope):
 
     # checking
 
-    def rejected(self, rejection: str, reason: str, started: int, stage: str = "proposal") -> None:
-        """The arguments, or the tool itself, are refused."""
+    def rejected(
+        self, rejection: str, reason: str, started: int, stage: str = "proposal", *, safe: str | None = None
+    ) -> None:
+        """The arguments, or the tool itself, are refused; `safe` is the reason where content stays in."""
         if not self.quiet:
+            shown = reason if safe is None or self.run.recorder.content.in_events else safe
             event = e.ValidationRejected(
-                **self.where(), started=started, rejection=rejection, stage=stage, reason=_redact.clean(reason)[:1024]
+                **self.where(), started=started, rejection=rejection, stage=stage, reason=_redact.clean(shown)[:1024]
             )
             self.run.recorder.instant(event, self.place())
         self.close("rejected", rejection)

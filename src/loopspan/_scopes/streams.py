@@ -172,12 +172,12 @@ class _Proxy:
         return self._self_stream
 
     def _self_left(self, error: BaseException | None) -> None:
-        """The `with` block is over."""
+        """The `with` block is over. An error of the stream's own has ended it already, any other is the reader's."""
         stream = self._self_stream or self
-        if error is not None or not is_stream(stream._self_inner):
-            stream._self_end(error)
-        else:
+        if is_stream(stream._self_inner):
             stream._self_stop()
+        else:
+            stream._self_end(error)
 
     def __del__(self) -> None:
         if self.__dict__.get("_self_finish") is not None:

@@ -125,7 +125,7 @@ class Toolbox:
         try:
             kwargs = entry.signature.parse(arguments)
         except ValidationRejected as error:
-            call.rejected("validation_error", error.reason, started)
+            call.rejected("validation_error", error.reason, started, safe=error.safe)
             return Outcome(error=error)
         denied = call.permitted(kwargs, started)
         if denied is not None:

@@ -36,8 +36,8 @@ class Signature:
             model = self.model().model_validate(loaded)
         except ValidationError as error:
             problems = error.errors(include_input=False)
-            told = "; ".join(f"{_place(p['loc'])}: {p['msg']}" for p in problems)
-            raise self._rejected(told, _redact.misfit(problems, [alias for _, alias in self._aliases])) from error
+            reason = "; ".join(f"{_place(p['loc'])}: {p['msg']}" for p in problems)
+            raise self._rejected(reason, _redact.misfit(problems, [alias for _, alias in self._aliases])) from error
         values, present = model.__dict__, model.model_fields_set
         given = {alias: values[name] for name, alias in self._aliases if name in present}
         extra = model.model_extra
@@ -53,11 +53,10 @@ class Signature:
             raise self._rejected(f"not a JSON object but {type(arguments).__name__}")
         return arguments
 
-    def _rejected(self, told: str, reason: str | None = None) -> ValidationRejected:
-        """The error: `told` is for the model, `reason` for the record."""
+    def _rejected(self, reason: str, safe: str | None = None) -> ValidationRejected:
         names = ", ".join(inspect.signature(self._function).parameters) or "no arguments"
-        text = f"tool {self._name!r}: {told}; it takes {names}. Its body was not entered"
-        return ValidationRejected(text, reason=reason or told)
+        text = f"tool {self._name!r}: {reason}; it takes {names}. Its body was not entered"
+        return ValidationRejected(text, reason=reason, safe=safe)
 
     def model(self) -> Any:
         """The pydantic model of the signature."""
