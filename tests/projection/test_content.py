@@ -180,7 +180,7 @@ def test_with_content_all_of_it_is_on_record(events: str):
 
 def test_what_a_model_is_told_of_its_arguments_is_whole_whatever_the_policy():
     box = tools()
-    with capture(content=False), loopspan.agent_loop("agent") as run:
+    with capture(clock=TickingClock(), content=False), loopspan.agent_loop("agent") as run:
         told = [box.call(name, arguments, on_error="return") for name, arguments in refused_arguments()]
         run.succeed()
     assert "surplus name" in told[1]
@@ -188,7 +188,7 @@ def test_what_a_model_is_told_of_its_arguments_is_whole_whatever_the_policy():
 
 
 def test_the_reason_on_record_says_which_argument_is_wrong_and_how_without_what_was_written():
-    with capture(content=False) as captured:
+    with capture(clock=TickingClock(), content=False) as captured:
         secretive()
     reasons = [
         span.attributes[semconv.VALIDATION_REASON]
@@ -203,7 +203,7 @@ def test_the_reason_on_record_says_which_argument_is_wrong_and_how_without_what_
 
 def test_content_is_off_unless_somebody_switches_it_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    with capture(content=None) as captured:
+    with capture(clock=TickingClock(), content=None) as captured:
         secretive()
     assert found(exported(captured)) == set()
 
@@ -259,7 +259,7 @@ def test_a_block_that_checks_its_arguments_keeps_them_out_of_the_reason():
         numbers: dict[str, int]
 
     written = {"text": planted("validator"), "numbers": {planted("key"): planted("value")}}
-    with capture(content=False) as captured, loopspan.agent_loop("agent") as run:
+    with capture(clock=TickingClock(), content=False) as captured, loopspan.agent_loop("agent") as run:
         with (
             pytest.raises(loopspan.ValidationRejected, match="validator") as error,
             loopspan.tool_call("act", written) as call,
@@ -273,7 +273,7 @@ def test_a_block_that_checks_its_arguments_keeps_them_out_of_the_reason():
 
 def test_what_is_configured_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(VARIABLE, "SPAN_AND_EVENT")
-    with capture(content=False) as captured:
+    with capture(clock=TickingClock(), content=False) as captured:
         secretive()
     assert found(exported(captured)) == set()
 
@@ -299,7 +299,7 @@ CONTENT_ATTRIBUTES = {semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT, semconv.OUTPU
     ],
 )
 def test_span_attributes_have_content_where_the_policy_says_spans(content: Content, on_spans: bool):
-    with capture(content=content) as captured:
+    with capture(clock=TickingClock(), content=content) as captured:
         secretive()
     keys = {key for span in captured.spans for key in span.attributes}
     assert bool(keys & CONTENT_ATTRIBUTES) is on_spans
@@ -307,13 +307,13 @@ def test_span_attributes_have_content_where_the_policy_says_spans(content: Conte
 
 @pytest.mark.parametrize("content", [Content.EVENT_ONLY, Content.SPAN_AND_EVENT])
 def test_log_events_have_content_where_the_policy_says_events(content: Content):
-    with capture(content=content, events="both") as captured:
+    with capture(clock=TickingClock(), content=content, events="both") as captured:
         secretive()
     logs = encode_logs(captured._log_exporter.get_finished_logs()).SerializeToString()
     assert found(logs) == ON_RECORD
 
 
 def test_the_sample_has_no_content_without_content():
-    with capture(content=False) as captured:
+    with capture(clock=TickingClock(), content=False) as captured:
         everything()
     assert not {key for span in captured.spans for key in span.attributes} & CONTENT_ATTRIBUTES

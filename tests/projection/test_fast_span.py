@@ -208,7 +208,7 @@ def test_an_sdk_that_counts_its_spans_fails_the_check_and_counts_all_of_them(mon
     monkeypatch.setenv("OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED", "true")
     meters = MeterProvider(shutdown_on_exit=False)
     provider, exporter = pipeline(meter_provider=meters)
-    with capture(tracer_provider=provider):
+    with capture(clock=TickingClock(), tracer_provider=provider):
         everything()
     assert not [span for span in exporter.get_finished_spans() if type(span) is FastSpan]
     with root_of(provider) as (tracer, span):

@@ -220,3 +220,14 @@ def test_limits_from_the_environment_hold(monkeypatch: pytest.MonkeyPatch):
     for span in spans:
         assert (len(span.attributes), len(span.events)) == (40, 10)
         assert span.attributes["user.text"] == "x" * 40
+
+
+@pytest.mark.parametrize(("value", "exported"), [("lone \ud800", "lone ?"), (2**70, str(2**70)), (["\ud800"], ("?",))])
+def test_what_is_set_through_the_run_can_be_encoded(value: Any, exported: Any):
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+    with recording() as spans, loopspan.agent_loop("agent") as run:
+        run.set_attribute("user.value", value)
+        run.succeed()
+    assert spans[0].attributes["user.value"] == exported
+    assert b"user.value" in encode_spans(spans).SerializeToString()

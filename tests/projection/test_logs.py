@@ -165,6 +165,6 @@ def test_a_logger_provider_that_raises_does_not_touch_the_run():
         def get_logger(self, *args: Any, **kwargs: Any) -> Any:
             raise OSError
 
-    with capture(events="both", logger_provider=Broken(), strict=False) as found:
+    with capture(clock=TickingClock(), events="both", logger_provider=Broken(), strict=False) as found:
         assert everything() == "built"
     assert len(span_events(found)) == 61

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Decision, Pa
 
 import loopspan
 from loopspan import semconv
-from loopspan.testing import Captured, capture
+from loopspan.testing import Captured, TickingClock, capture
 from projection.sample import everything
 from projection.spans import of, ours
 
@@ -47,7 +47,7 @@ class Asked(Sampler):
 def test_the_sampler_is_asked_once_a_run_and_told_what_is_known_at_the_start():
     sampler = Asked(Decision.RECORD_AND_SAMPLE)
     with (
-        capture(sampler=sampler),
+        capture(clock=TickingClock(), sampler=sampler),
         loopspan.context(conversation_id="c-1", subject="alice", attributes={"tier": "gold"}),
     ):
         everything()
@@ -62,7 +62,7 @@ def test_the_sampler_is_asked_once_a_run_and_told_what_is_known_at_the_start():
 
 
 def test_an_unsampled_run_exports_nothing_and_is_on_record_all_the_same():
-    with capture(sampler=ALWAYS_OFF) as captured:
+    with capture(clock=TickingClock(), sampler=ALWAYS_OFF) as captured:
         assert everything() == "built"
     assert captured.spans == captured.open_spans() == []
     names = [entry.name for entry in captured.entries if entry.run_id == captured.entries[0].run_id]
@@ -70,7 +70,10 @@ def test_an_unsampled_run_exports_nothing_and_is_on_record_all_the_same():
 
 
 def test_an_unsampled_run_keeps_its_rules():
-    with capture(sampler=ALWAYS_OFF, log_sinks=()), loopspan.agent_loop("agent", max_steps=1) as run:
+    with (
+        capture(clock=TickingClock(), sampler=ALWAYS_OFF, log_sinks=()),
+        loopspan.agent_loop("agent", max_steps=1) as run,
+    ):
         next(run.steps())
         with pytest.raises(loopspan.MaxStepsExceeded):
             next(run.steps())
@@ -83,7 +86,7 @@ def test_an_unsampled_run_keeps_its_rules():
 
 @pytest.mark.parametrize(("sampler", "recorded"), [(ParentBased(ALWAYS_ON), 2), (ParentBased(ALWAYS_OFF), 0)])
 def test_spans_of_the_users_own_follow_the_decision(sampler: Sampler, recorded: int):
-    with capture(sampler=sampler) as captured, loopspan.agent_loop("agent") as run:
+    with capture(clock=TickingClock(), sampler=sampler) as captured, loopspan.agent_loop("agent") as run:
         captured.tracer_provider.get_tracer("application").start_span("mine").end()
         run.succeed()
     assert len(captured.spans) == recorded
@@ -91,7 +94,7 @@ def test_spans_of_the_users_own_follow_the_decision(sampler: Sampler, recorded: 
 
 
 def test_spans_of_the_users_own_know_the_trace_of_an_unsampled_run():
-    with capture(sampler=ALWAYS_OFF) as captured, loopspan.agent_loop("agent") as run:
+    with capture(clock=TickingClock(), sampler=ALWAYS_OFF) as captured, loopspan.agent_loop("agent") as run:
         mine = captured.tracer_provider.get_tracer("application").start_span("mine").get_span_context()
         run.succeed()
     assert mine.trace_id == captured.entries[0].trace_id != 0
@@ -99,7 +102,10 @@ def test_spans_of_the_users_own_know_the_trace_of_an_unsampled_run():
 
 
 def test_a_run_that_is_recorded_and_not_sampled_reaches_processors_unsampled():
-    with capture(sampler=Asked(Decision.RECORD_ONLY)) as captured, loopspan.agent_loop("agent") as run:
+    with (
+        capture(clock=TickingClock(), sampler=Asked(Decision.RECORD_ONLY)) as captured,
+        loopspan.agent_loop("agent") as run,
+    ):
         next(run.steps())
         run.succeed()
     assert [span.name for span in captured.spans] == ["step", "invoke_agent agent"]
@@ -107,7 +113,7 @@ def test_a_run_that_is_recorded_and_not_sampled_reaches_processors_unsampled():
 
 
 def test_what_the_sampler_adds_is_on_the_run():
-    with capture(sampler=Asked(Decision.RECORD_AND_SAMPLE, {"sampled.by": "rule 1"})) as captured:
+    with capture(clock=TickingClock(), sampler=Asked(Decision.RECORD_AND_SAMPLE, {"sampled.by": "rule 1"})) as captured:
         everything()
     roots = of(ours(captured), "invoke_agent")
     assert [span.attributes["sampled.by"] for span in roots] == ["rule 1", "rule 1"]

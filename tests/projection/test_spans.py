@@ -121,7 +121,7 @@ def test_every_span_says_which_run_agent_and_conversation_it_is_part_of(sample: 
 
 
 def test_a_conversation_that_nobody_named_is_not_made_up():
-    with capture() as captured:
+    with capture(clock=TickingClock()) as captured:
         everything()
     assert not [span for span in captured.spans if "gen_ai.conversation.id" in span.attributes]
 

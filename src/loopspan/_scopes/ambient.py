@@ -124,14 +124,15 @@ def _checked(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
             raise ConfigurationError(
                 f"context(attributes={{{key!r}: {value!r}}}): give text, a number, a bool, or a list of one of these"
             )
-    return {_redact.clean(key): _clean(value) for key, value in attributes.items()}
+    return {_redact.clean(key): attribute_value(value) for key, value in attributes.items()}
 
 
-def _clean(value: Any) -> Any:
+def attribute_value(value: Any) -> Any:
+    """`value` in a form that every exporter can encode."""
     if isinstance(value, str):
         return _redact.clean(value)
     if isinstance(value, list | tuple):
-        return tuple(_clean(part) for part in value)
+        return tuple(attribute_value(part) for part in value)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return str(value)
     return value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from loopspan import _clock, _config, _guard, _redact
 from loopspan._runtime import Recorder, runtime
 from loopspan._scopes import endings
-from loopspan._scopes.ambient import Ambient, ambient, parent_place
+from loopspan._scopes.ambient import Ambient, ambient, attribute_value, parent_place
 from loopspan._scopes.backfill import Backfill
 from loopspan._scopes.closing import closing_event, step_outcome
 from loopspan._scopes.commands import Outcome
@@ -148,7 +148,7 @@ class Run(Scope):
     def set_attribute(self, key: str, value: Any) -> None:
         """Put an attribute of your own on the run's span (text, number, bool, or a list of one of these)."""
         if not self.is_closed:
-            self.handle.span.set_attribute(key, value)
+            self.handle.span.set_attribute(key, attribute_value(value))
 
     # what boundaries need
 

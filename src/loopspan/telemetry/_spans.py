@@ -100,20 +100,26 @@ class PublicWriter:
 def finish(handle: Handle, failed: bool, end: int) -> None:
     """End a span through the public API, with all that is ours on it."""
     span, own = handle.span, handle.own
-    span.set_attributes(_lacking(span, own))
-    if _lacking(span, own):
+    present = _present(span)
+    if present is None:
         span.set_attributes(essentials_last(own))
+    else:
+        lacking = {key: value for key, value in own.items() if key not in present or present[key] != value}
+        span.set_attributes(lacking)
+        if len(_present(span) or ()) < len(present | lacking):  # a limit has taken some of them
+            span.set_attributes(essentials_last(own))
     if failed:
         span.set_status(ERROR)
     span.end(end)
 
 
-def _lacking(span: Span, own: Attributes) -> Attributes:
-    """What of `own` is not on the span as it should be; all of it where that cannot be seen."""
-    present = getattr(span, "attributes", None)
-    if not isinstance(present, Mapping):
-        return own
-    return {key: value for key, value in own.items() if present.get(key) != value}
+def _present(span: Span) -> Attributes | None:
+    """A copy of the attributes that the span has; None where they cannot be seen."""
+    attributes = getattr(span, "attributes", None)
+    if not isinstance(attributes, Mapping):
+        return None
+    copied: Attributes = attributes.copy() if hasattr(attributes, "copy") else dict(attributes)
+    return copied
 
 
 class NullWriter:
